@@ -1,0 +1,217 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "broach/result.hpp"
+#include "broach/types.hpp"
+#include "cache/key.hpp"
+#include "cache/object.hpp"
+
+namespace broach::cache {
+
+/// Takes one line for people (no newline). Called at most once a cause.
+using Notice = std::function<void(std::string_view)>;
+
+/// What the cache is opened with. Read no environment here: the caller fills it in.
+///
+/// Units:   budgets in bytes and objects; 0 takes the default (finite).
+struct CacheOptions {
+  std::vector<std::filesystem::path>
+      directories;                               ///< Candidates, the first usable one is writable.
+  std::vector<std::filesystem::path> read_only;  ///< Looked in after it, in order.
+  std::uint64_t byte_budget = 0;
+  std::uint64_t object_budget = 0;
+  Notice notice;
+};
+
+enum class LayerKind : std::uint8_t { kMemory, kUser, kReadOnly, kRemote };
+
+/// Who served a hit.
+struct Layer {
+  LayerKind kind = LayerKind::kMemory;
+  std::string name;  ///< The directory, or "memory".
+};
+
+struct Hit {
+  std::shared_ptr<const Object> object;
+  Layer layer;
+};
+
+/// One layer as `doctor` shows it.
+struct LayerStatus {
+  Layer layer;
+  bool usable = false;
+  std::string why;         ///< Reason it is not used or not written; empty when all is well.
+  std::string filesystem;  ///< "ext4", "nfs", "tmpfs"…
+  std::string journal;     ///< SQLite's journal mode, or why there is no index.
+};
+
+/// One row of the index.
+struct Entry {
+  Key key;
+  Description description;
+  std::uint64_t bytes = 0;
+  std::uint32_t compile_ms = 0;
+  std::int64_t created_unix_ms = 0;
+  std::int64_t last_used_unix_ms = 0;
+  std::uint64_t hits = 0;
+};
+
+struct EntryLimits {
+  Key key;
+  Description description;
+  LaunchLimits limits;
+};
+
+/// A compile that failed, remembered.
+struct Failure {
+  Key key;
+  std::string target;
+  std::string compiler;
+  Error error;
+  std::int64_t created_unix_ms = 0;
+  std::int64_t expires_unix_ms = 0;
+};
+
+/// A limit as a live device reported it.
+struct DeviceLimits {
+  Key key;
+  std::string device;
+  std::string driver;
+  LaunchLimits limits;
+};
+
+/// What a contract run concluded about one binary on one device.
+struct Receipt {
+  Key key;
+  std::string device;
+  std::string driver;
+  std::string gates_json;
+  std::string broach_version;
+  std::int64_t created_unix_ms = 0;
+};
+
+/// A shape that was asked for and missed.
+struct JournalRow {
+  std::string family;
+  std::string shape_json;
+  std::string target;
+  std::uint64_t count = 0;
+  std::int64_t last_unix_ms = 0;
+};
+
+struct VerifyReport {
+  std::uint64_t objects = 0;
+  std::uint64_t damaged = 0;
+  std::vector<std::string> findings;  ///< One line a damaged object.
+};
+
+struct GcRequest {
+  std::optional<std::uint64_t> byte_budget;  ///< The cache's own where absent.
+  std::optional<std::uint64_t> object_budget;
+  std::vector<Key> keys;  ///< Remove exactly these instead of evicting.
+  enum class Mode : std::uint8_t { kReport, kRemove } mode = Mode::kReport;
+};
+
+struct GcReport {
+  std::vector<Entry> removed;  ///< Or what would be removed.
+  std::uint64_t bytes_removed = 0;
+  std::uint64_t bytes_left = 0;
+  std::uint64_t objects_left = 0;
+};
+
+struct QuarantineRow {
+  std::string name;  ///< File name in quarantine/.
+  std::string why;
+  std::uint64_t bytes = 0;
+  std::int64_t created_unix_ms = 0;
+};
+
+/// Counted events, by cause.
+struct Counters {
+  std::map<std::string, std::uint64_t> values;  ///< "hit_memory", "quarantined", "index_rebuilt"…
+  std::uint64_t operator[](std::string_view name) const;
+};
+
+/// Who is compiling a key that this process waits for.
+struct Holder {
+  std::int64_t pid = 0;
+  std::string stage;
+  double seconds = 0;
+};
+
+/// Lets a maker tell waiters how far it is ("compile", "limits", "publish").
+using Stage = std::function<void(std::string_view)>;
+using Maker = std::function<Result<Object>(const Stage&)>;
+
+/// Binaries by key, in layers: process memory, the user's directory, read-only directories.
+///
+/// No fault of the cache's storage fails a call that asks for a binary: it is counted, told once
+/// through `notice`, and treated as a miss.
+///
+/// Threads: any.
+/// Source:  docs/cache_format.md (files), docs/cache_key.md (keys).
+class Cache {
+ public:
+  /// Opens the layers that can be used; ends in memory only when none can. Writes nothing yet.
+  static std::unique_ptr<Cache> open(CacheOptions options);
+  ~Cache();
+
+  /// Looks in every layer, first hit wins, and promotes it.
+  std::optional<Hit> find(const KeyRecord& key);
+
+  /// find, else runs `make` once for all threads and processes that ask, publishes and returns it.
+  ///
+  /// Errors:  the maker's own, which are remembered as a failure until they expire.
+  Result<Hit> find_or_make(const KeyRecord& key, const Maker& make);
+
+  /// Stores an object in memory and, where there is one, the writable directory.
+  Hit publish(Object object);
+
+  /// Sets a binary aside that checked out here but was refused elsewhere (a driver), once.
+  void distrust(const Key& key, std::string_view why);
+
+  Result<std::vector<Entry>> entries();
+  Result<std::optional<Object>> read(const Key& key);  ///< By name alone, for inspection.
+  Result<std::vector<Key>> keys_starting_with(std::string_view hex_prefix);
+  Result<std::vector<EntryLimits>> limits();
+
+  std::optional<Failure> failure(const Key& key);
+  void remember_failure(const Failure& failure);
+  Result<std::vector<Failure>> failures();
+
+  void record_device_limits(const DeviceLimits& limits);
+  Result<std::vector<DeviceLimits>> device_limits(const Key& key);
+  void record_receipt(const Receipt& receipt);
+  Result<std::vector<Receipt>> receipts(const Key& key);
+  void record_miss(const JournalRow& row);
+  Result<std::vector<JournalRow>> journal();
+
+  Result<VerifyReport> verify();
+  Result<GcReport> gc(const GcRequest& request);
+  Result<std::vector<QuarantineRow>> quarantine();
+
+  /// A small fact worth keeping between processes, such as a compiler's identity by build id.
+  std::optional<std::string> memo(std::string_view name);
+  void remember_memo(std::string_view name, std::string_view value);
+
+  std::optional<Holder> holder(const Key& key);
+  std::vector<LayerStatus> layers() const;
+  Counters counters() const;
+
+ private:
+  Cache();
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace broach::cache

@@ -1,0 +1,22 @@
+# Every library the project stands on, found once. System packages only.
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+find_package(SQLiteCpp REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(fmt REQUIRED)
+find_package(Boost REQUIRED COMPONENTS context)
+pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
+pkg_check_modules(zstd REQUIRED IMPORTED_TARGET libzstd)
+
+# The static archive where there is one: the command then runs on machines without the library.
+find_library(BROACH_LIBELF NAMES libelf.a elf REQUIRED)
+find_path(BROACH_LIBELF_INCLUDE NAMES libelf.h REQUIRED)
+add_library(broach_libelf INTERFACE)
+target_link_libraries(broach_libelf INTERFACE ${BROACH_LIBELF} ZLIB::ZLIB)
+target_include_directories(broach_libelf SYSTEM INTERFACE ${BROACH_LIBELF_INCLUDE})
+find_package(ZLIB REQUIRED)
+
+if(BROACH_BUILD_TESTS)
+  find_path(BROACH_CATCH2_INCLUDE NAMES catch2/catch.hpp catch2/catch_all.hpp REQUIRED)
+endif()

@@ -1,0 +1,10 @@
+# Writes OUTPUT: the bytes of each of FILES (relative to ROOT) as a raw string literal.
+set(text "#include \"kernel_src/embedded.hpp\"\n\nnamespace broach {\nnamespace {\n")
+string(APPEND text "constexpr EmbeddedFile kFiles[] = {\n")
+foreach(file IN LISTS FILES)
+  file(READ ${ROOT}/${file} bytes)
+  string(APPEND text "    {\"${file}\", R\"__broach__(${bytes})__broach__\"},\n")
+endforeach()
+string(APPEND text "};\n}  // namespace\n")
+string(APPEND text "extern const std::span<const EmbeddedFile> ${SYMBOL}{kFiles};\n}  // namespace broach\n")
+file(WRITE ${OUTPUT} "${text}")

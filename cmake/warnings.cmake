@@ -1,0 +1,12 @@
+# Warnings and sanitizers, linked privately by every target of the project.
+add_library(broach_warnings INTERFACE)
+target_compile_options(
+  broach_warnings
+  INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wconversion -Wsign-conversion
+            $<$<BOOL:${BROACH_WERROR}>:-Werror>)
+if(BROACH_SANITIZE)
+  list(JOIN BROACH_SANITIZE "," broach_sanitizers)
+  target_compile_options(broach_warnings INTERFACE -fsanitize=${broach_sanitizers}
+                                                   -fno-omit-frame-pointer)
+  target_link_options(broach_warnings INTERFACE -fsanitize=${broach_sanitizers})
+endif()

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "broach/result.hpp"
+#include "broach/types.hpp"
+#include "specializer/target.hpp"
+
+namespace broach::runtime {
+
+/// A stream as the driver knows it (CUstream, hipStream_t); null is the device's default.
+using Stream = void*;
+
+/// One launch of a function whose only parameter is a struct passed by value.
+struct LaunchConfig {
+  std::uint32_t grid[3] = {1, 1, 1};
+  std::uint32_t block_threads = 0;
+  std::uint32_t dynamic_shared_bytes = 0;
+  const void* params = nullptr;
+  std::size_t params_bytes = 0;
+  Stream stream = nullptr;
+};
+
+/// A function of a loaded module.
+///
+/// Threads: any.
+class Function {
+ public:
+  virtual ~Function() = default;
+  virtual Result<void> launch(const LaunchConfig& config) const = 0;
+  /// What the live device says of it.
+  virtual Result<LaunchLimits> live_limits() const = 0;
+};
+
+/// A loaded binary. Functions live as long as it does.
+class Module {
+ public:
+  virtual ~Module() = default;
+  /// Errors:  kNotFound naming the function.
+  virtual Result<const Function*> function(std::string_view name) = 0;
+};
+
+/// A chip that launches kernels, or the host standing in for one.
+///
+/// Threads: any.
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  virtual std::string_view name() const = 0;    ///< "NVIDIA H200", "host"
+  virtual std::string_view driver() const = 0;  ///< "580.159.04 (CUDA 13.0)"
+  virtual const specializer::Target& target() const = 0;
+
+  /// Errors:  kDriver when the driver refuses the binary, with the driver's and toolkit's words.
+  virtual Result<std::unique_ptr<Module>> load(std::span<const std::byte> binary,
+                                               std::span<const std::string> functions) = 0;
+  virtual Result<bool> capturing(Stream stream) = 0;
+
+  virtual Result<void*> allocate(std::size_t bytes) = 0;
+  virtual void free(void* memory) noexcept = 0;
+  virtual Result<void> copy_to_device(void* to, const void* from, std::size_t bytes) = 0;
+  virtual Result<void> copy_to_host(void* to, const void* from, std::size_t bytes) = 0;
+  virtual Result<void> synchronize(Stream stream) = 0;
+};
+
+/// Opens a device by name: "host", "cuda", "cuda:1".
+///
+/// Errors:  kNotFound with what was tried when there is no driver or no such device.
+Result<std::shared_ptr<Device>> open_device(std::string_view name);
+
+}  // namespace broach::runtime

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace broach {
+
+/// What happens when a shape is asked for that no cache layer holds.
+enum class FirstUse : std::uint8_t {
+  kWait,        ///< The call compiles and returns the specialised kernel.
+  kBackground,  ///< A generic kernel of the same bits serves while the specialised one is compiled.
+  kNever,       ///< An error that names the shape: for production behind a warmed cache.
+};
+
+/// How a Runtime is set up. `from_environment` is the only place where broach reads the
+/// environment.
+///
+/// Units:   bytes, seconds and counts as named; 0 takes the default.
+/// Source:  README.md lists the variables.
+struct Options {
+  std::string device = "auto";  ///< "auto", "host", "cuda", "cuda:1"
+  FirstUse first_use = FirstUse::kWait;
+  std::vector<std::string> cache_directories;  ///< Candidates for the writable layer, best first.
+  std::vector<std::string> read_only_caches;   ///< BROACH_CACHE_PATH, colon-separated.
+  std::uint64_t cache_bytes = 0;
+  std::uint64_t cache_objects = 0;
+  std::string worker;         ///< BROACH_WORKER: the broach-rtc program.
+  std::string nvrtc;          ///< BROACH_NVRTC: a libnvrtc file.
+  std::string hiprtc;         ///< BROACH_HIPRTC: a hiprtc library file.
+  std::string hiprtc_prefix;  ///< BROACH_HIPRTC_PREFIX: unpacked packages with their own loader.
+  std::string host_compiler;  ///< BROACH_CXX
+  std::string search_path;    ///< PATH
+  std::uint32_t jobs = 0;     ///< BROACH_JOBS
+  std::uint32_t compile_time_limit_s = 0;        ///< BROACH_COMPILE_TIME_LIMIT
+  std::uint64_t compile_memory_limit_bytes = 0;  ///< BROACH_COMPILE_MEMORY_LIMIT
+  std::function<void(std::string_view)> notice;  ///< Takes one line; default: standard error.
+
+  static Options from_environment();
+};
+
+}  // namespace broach

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace broach {
+
+/// The 16-bit type of q, k, v and the output.
+enum class Dtype : std::uint8_t { kBf16, kF16 };
+
+/// A choice that is part of a shape.
+enum class Switch : std::uint8_t { kOff, kOn };
+
+/// Which of an operator's two plans a shape asks for.
+enum class Form : std::uint8_t { kDecode, kPrompt };
+
+/// The named arithmetic of a window_rows plan. `kDefault` is the target's own choice.
+///
+/// Source:  docs/numerics.md.
+enum class Arith : std::uint8_t { kDefault, kChunk256, kTile64, kMma32 };
+
+/// Where the key at a position lives in the cache.
+enum class KvLayoutKind : std::uint8_t {
+  kLinear,  ///< Index = position.
+  kRing,    ///< Index = position mod `length`.
+  kPaged,   ///< Page table entry position / `length`, then position mod `length`.
+};
+
+/// A key-value cache layout with the number it is specialised for.
+///
+/// Units:   `length` counts positions: the ring's length or a page's; 0 for linear.
+struct KvLayout {
+  KvLayoutKind kind = KvLayoutKind::kLinear;
+  std::uint32_t length = 0;
+
+  friend bool operator==(const KvLayout&, const KvLayout&) = default;
+};
+
+/// What one window_rows kernel is ground for: sliding-window or full GQA attention.
+///
+/// Shapes:  head_dim 64, 80, 96, 112, 128, 192, 256 or 512; gqa_ratio 1..32 query heads a KV head;
+///          window 0 (every earlier key) or 1..2^20 keys, the row's own included.
+/// Errors:  specializer::check(shape) names the first field that cannot be served.
+struct WindowRowsShape {
+  std::uint32_t head_dim = 0;
+  std::uint32_t gqa_ratio = 0;
+  std::uint32_t window = 0;
+  KvLayout kv_layout;
+  Dtype dtype = Dtype::kBf16;
+  Form form = Form::kDecode;
+  Arith arith = Arith::kDefault;
+  Switch p32 = Switch::kOff;      ///< Prompt: P enters P x V as two 16-bit halves.
+  Switch softcap = Switch::kOff;  ///< s <- c * tanh(s / c).
+  Switch sinks = Switch::kOff;    ///< One fp32 logit a query head joins the denominator.
+  Switch checked = Switch::kOff;  ///< Device-side range checks of positions, slots and pages.
+
+  friend bool operator==(const WindowRowsShape&, const WindowRowsShape&) = default;
+};
+
+/// What one compiled function needs to launch, as read from the binary (or from a live device).
+///
+/// Units:   bytes and counts as named; an absent value is one that the source does not state.
+struct LaunchLimits {
+  std::string function;
+  std::optional<std::uint32_t> registers;           ///< 32-bit registers a thread (VGPRs on AMD).
+  std::optional<std::uint32_t> spill_bytes;         ///< Spilled bytes a thread.
+  std::optional<std::uint32_t> stack_bytes;         ///< Local (scratch) bytes a thread.
+  std::optional<std::uint32_t> static_shared;       ///< Bytes a block.
+  std::optional<std::uint32_t> max_dynamic_shared;  ///< Bytes a block that remain for dynamic use.
+  std::optional<std::uint32_t> constant_bytes;
+  std::optional<std::uint32_t> max_threads;    ///< Threads a block the binary can launch with.
+  std::optional<std::uint32_t> launch_bounds;  ///< Threads a block promised to the compiler.
+  std::optional<std::uint32_t> barriers;
+  std::optional<std::uint32_t> wave_size;
+  std::optional<std::uint32_t> vgprs;
+  std::optional<std::uint32_t> agprs;
+  std::optional<std::uint32_t> sgprs;
+  std::optional<std::uint32_t> vgpr_spills;  ///< Registers, not bytes.
+  std::optional<std::uint32_t> sgpr_spills;  ///< Registers, not bytes.
+  std::string source;  ///< Where the figures came from: "cubin", "code object metadata", "device".
+
+  friend bool operator==(const LaunchLimits&, const LaunchLimits&) = default;
+};
+
+}  // namespace broach

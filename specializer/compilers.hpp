@@ -1,0 +1,97 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "broach/result.hpp"
+#include "specializer/plan.hpp"
+#include "specializer/target.hpp"
+
+namespace broach::specializer {
+
+enum class CompilerKind : std::uint8_t { kNvrtc, kHiprtc, kHost };
+std::string_view name_of(CompilerKind kind) noexcept;
+
+/// A compiler as it was loaded, not as it was expected.
+struct CompilerIdentity {
+  CompilerKind kind = CompilerKind::kHost;
+  std::string key_text;  ///< Goes into the key: name, version, build; never a path.
+  std::string words;     ///< For people: "NVRTC 13.0.88 (build 36424714)".
+  std::string path;      ///< Where it was found, for `doctor` only.
+};
+
+/// Where compilers are looked for and what one compile may use. The caller read the environment.
+///
+/// Units:   seconds and bytes as named; 0 takes the default.
+struct CompilersOptions {
+  std::filesystem::path worker;          ///< broach-rtc; empty: beside the program or library.
+  std::filesystem::path nvrtc;           ///< A libnvrtc file; empty: the documented search.
+  std::filesystem::path hiprtc;          ///< A libamdhip64/libhiprtc file; empty: the search.
+  std::filesystem::path hiprtc_prefix;   ///< A directory of unpacked packages, own loader included.
+  std::filesystem::path host_compiler;   ///< empty: c++, g++, clang++ on PATH.
+  std::string search_path;               ///< PATH as the caller read it.
+  std::uint32_t jobs = 0;                ///< Workers a compiler at most; default: cores.
+  std::uint32_t time_limit_s = 0;        ///< Default 300.
+  std::uint64_t memory_limit_bytes = 0;  ///< Default 8 GiB.
+};
+
+struct CompileOutput {
+  std::vector<std::byte> binary;
+  std::string log;
+  std::uint32_t compile_ms = 0;
+  CompilerIdentity compiler;  ///< As the worker that compiled it had it loaded.
+};
+
+/// A compiler as `doctor` shows it.
+struct CompilerStatus {
+  CompilerKind kind = CompilerKind::kHost;
+  std::optional<CompilerIdentity> found;
+  std::string why;                   ///< Why there is none, or what is odd about it.
+  std::vector<std::string> tried;    ///< Paths in search order.
+  std::vector<std::string> targets;  ///< What it says it can compile for, where it says.
+};
+
+/// Remembers small facts between processes (a compiler's identity by its ELF build id).
+struct Memo {
+  std::function<std::optional<std::string>(std::string_view name)> find;
+  std::function<void(std::string_view name, std::string_view value)> remember;
+};
+
+/// Run-time compilers, each in worker processes that live on between compiles.
+///
+/// Nothing is opened until it is asked for, and a compiler that aborts takes its worker with it,
+/// never this process.
+///
+/// Threads: any; compiles run side by side, one a worker.
+class Compilers {
+ public:
+  explicit Compilers(CompilersOptions options, Memo memo = {});
+  ~Compilers();
+
+  /// The identity of the compiler that would serve a target.
+  ///
+  /// Errors:  kCompilerMissing with the paths tried.
+  Result<CompilerIdentity> identity(const Target& target);
+
+  /// Compiles a plan.
+  ///
+  /// Errors:  kCompileFailed with the whole log and the options; kCompilerDied with target,
+  ///          compiler and advice; kTimedOut; kOutOfMemory; kCompilerMissing.
+  Result<CompileOutput> compile(const Plan& plan);
+
+  std::vector<CompilerStatus> status();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace broach::specializer

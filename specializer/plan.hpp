@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "broach/result.hpp"
+#include "broach/types.hpp"
+#include "cache/key.hpp"
+#include "specializer/shape.hpp"
+#include "specializer/target.hpp"
+
+namespace broach::specializer {
+
+/// A file of a plan under its virtual name. The bytes live in the library or in the plan.
+struct SourceFile {
+  std::string name;
+  std::string bytes;
+};
+
+/// One function of a binary and how a block of it is launched. The grid is the operator's.
+struct KernelEntry {
+  std::string function;
+  std::uint32_t block_threads = 0;
+  std::uint32_t dynamic_shared_bytes = 0;
+};
+
+enum class ArtifactKind : std::uint8_t { kCubin, kCodeObject, kHostSharedObject };
+std::string_view name_of(ArtifactKind kind) noexcept;
+
+/// Everything that decides a binary but the compiler: complete and deterministic.
+///
+/// The same shape and target give the same plan in any process on any machine; no path, clock,
+/// pointer, locale or environment enters it.
+struct Plan {
+  std::string family;
+  Target target;
+  std::string shape_json;
+  std::vector<ShapeParameter> parameters;
+  std::vector<SourceFile> sources;   ///< The rendered main source first, then what it includes.
+  std::vector<std::string> options;  ///< In order, without any path.
+  std::vector<KernelEntry> entries;
+  ArtifactKind kind = ArtifactKind::kCubin;
+};
+
+/// Faulty or generic variants of a kernel that the public API cannot ask for.
+struct Variant {
+  std::string control;            ///< Name of a planted fault, or empty.
+  Switch generic = Switch::kOff;  ///< Window, ratio and layout as run-time values.
+};
+
+/// Makes the plan of a shape on a target.
+///
+/// Errors:  as check(shape, target).
+Result<Plan> plan(const WindowRowsShape& shape, const Target& target, const Variant& variant = {});
+
+/// The key of a plan compiled by the compiler named `compiler_identity`.
+cache::KeyRecord key_of(const Plan& plan, std::string_view compiler_identity);
+
+/// 32 hex digits over every source's name and bytes.
+std::string source_hash(const Plan& plan);
+
+}  // namespace broach::specializer
