@@ -24,13 +24,23 @@ struct ShapeParameter {
   std::string value;
 };
 
+/// The words a shape is written with: "bf16", "decode", "chunk256", "ring".
+std::string_view name_of(Dtype dtype) noexcept;
+std::string_view name_of(Form form) noexcept;
+std::string_view name_of(Arith arith) noexcept;
+std::string_view name_of(KvLayoutKind kind) noexcept;
+
 /// Every parameter of a shape, in the order of the shape table.
 std::vector<ShapeParameter> parameters(const WindowRowsShape& shape);
 
 /// Canonical JSON: keys sorted, no spaces, `"family"` included.
 std::string to_json(const WindowRowsShape& shape);
 
-/// Reads `name=value` words; fields that are not named keep their defaults.
+/// The family and `name=value` words that `parse_window_rows` reads, as a command line has them.
+std::string to_words(const WindowRowsShape& shape);
+
+/// Reads `name=value` words, after an optional first word "window_rows"; fields that are not named
+/// keep their defaults.
 ///
 /// Errors:  kInvalidArgument naming the word and the values that would work.
 Result<WindowRowsShape> parse_window_rows(const std::vector<std::string>& words);

@@ -1,0 +1,87 @@
+#include "specializer/plan.hpp"
+
+#include <fmt/format.h>
+
+#include "specializer/options.hpp"
+#include "specializer/render.hpp"
+#include "specializer/sources.hpp"
+
+namespace broach::specializer {
+namespace {
+
+constexpr std::string_view kMainName = "main.cu";
+
+ArtifactKind kind_of(Vendor vendor) {
+  switch (vendor) {
+    case Vendor::kNvidia:
+      return ArtifactKind::kCubin;
+    case Vendor::kAmd:
+      return ArtifactKind::kCodeObject;
+    case Vendor::kHost:
+      return ArtifactKind::kHostSharedObject;
+  }
+  return ArtifactKind::kCubin;
+}
+
+Result<Rendered> render(const WindowRowsShape& shape, const Target& target,
+                        const Variant& variant) {
+  switch (shape.arith) {
+    case Arith::kChunk256:
+      return render_window_rows_chunk256(shape, target, variant);
+    case Arith::kDefault:
+    case Arith::kTile64:
+    case Arith::kMma32:
+      break;
+  }
+  return Error{ErrorCode::kUnsupported,
+               fmt::format("window_rows arith={} has no source to render", name_of(shape.arith)),
+               ""};
+}
+
+// A plan that no launch could satisfy is refused here, before anything is compiled.
+Result<void> check_geometry(const KernelEntry& entry, const Target& target) {
+  if (entry.block_threads > target.max_threads_per_block) {
+    return Error{ErrorCode::kLimitExceeded,
+                 fmt::format("{} needs {} threads a block; {} has {}", entry.function,
+                             entry.block_threads, target.name, target.max_threads_per_block),
+                 ""};
+  }
+  if (entry.dynamic_shared_bytes > target.max_shared_bytes) {
+    return Error{
+        ErrorCode::kLimitExceeded,
+        fmt::format("{} needs {} bytes of dynamic shared memory a block; {} has {}", entry.function,
+                    entry.dynamic_shared_bytes, target.name, target.max_shared_bytes),
+        ""};
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Plan> plan(const WindowRowsShape& asked, const Target& target, const Variant& variant) {
+  if (auto served = check(asked, target); !served) return served.error();
+  const WindowRowsShape shape = resolved(asked, target);
+  auto rendered = render(shape, target, variant);
+  if (!rendered) return rendered.error();
+  for (const KernelEntry& entry : rendered->entries) {
+    if (auto fits = check_geometry(entry, target); !fits) return fits.error();
+  }
+  auto sources = close_over_includes(kMainName, std::move(rendered->main_source), target.vendor,
+                                     kKernelSources);
+  if (!sources) return sources.error();
+
+  Plan plan;
+  plan.family = "window_rows";
+  plan.target = target;
+  plan.shape_json = to_json(shape);
+  plan.parameters = parameters(shape);
+  if (!variant.control.empty()) plan.parameters.push_back({"variant.control", variant.control});
+  if (variant.generic == Switch::kOn) plan.parameters.push_back({"variant.generic", "on"});
+  plan.sources = std::move(*sources);
+  plan.options = compiler_options(target);
+  plan.entries = std::move(rendered->entries);
+  plan.kind = kind_of(target.vendor);
+  return plan;
+}
+
+}  // namespace broach::specializer

@@ -1,0 +1,57 @@
+#include "specializer/window_rows/served.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "specializer/shape.hpp"
+
+namespace broach::specializer::window_rows {
+namespace {
+
+// One row a kernel that exists: add a row when one lands, and nothing else.
+struct Kernel {
+  Form form;
+  Arith arith;
+  KvLayoutKind layout;
+};
+
+constexpr Kernel kKernels[] = {
+    {Form::kDecode, Arith::kChunk256, KvLayoutKind::kLinear},
+    {Form::kDecode, Arith::kChunk256, KvLayoutKind::kRing},
+};
+
+std::string existing() {
+  std::string words;
+  for (const Kernel& kernel : kKernels) {
+    words += fmt::format("{}form={} arith={} kv_layout={}", words.empty() ? "" : "; ",
+                         name_of(kernel.form), name_of(kernel.arith), name_of(kernel.layout));
+  }
+  return words;
+}
+
+}  // namespace
+
+Arith default_arith(Form form, const Target& /*target*/) {
+  return form == Form::kDecode ? Arith::kChunk256 : Arith::kTile64;
+}
+
+Result<void> check_served(const WindowRowsShape& shape, const Target& target) {
+  const Arith arith =
+      shape.arith == Arith::kDefault ? default_arith(shape.form, target) : shape.arith;
+  const bool exists =
+      std::any_of(std::begin(kKernels), std::end(kKernels), [&](const Kernel& kernel) {
+        return kernel.form == shape.form && kernel.arith == arith &&
+               kernel.layout == shape.kv_layout.kind;
+      });
+  if (exists) return {};
+  return Error{ErrorCode::kUnsupported,
+               fmt::format("window_rows form={} arith={} kv_layout={} has no kernel yet on {}; "
+                           "these have: {}",
+                           name_of(shape.form), name_of(arith), name_of(shape.kv_layout.kind),
+                           target.name, existing()),
+               ""};
+}
+
+}  // namespace broach::specializer::window_rows

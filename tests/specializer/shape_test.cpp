@@ -1,0 +1,174 @@
+#include "specializer/shape.hpp"
+
+#include "tests/support/catch.hpp"
+
+namespace broach::specializer {
+namespace {
+
+WindowRowsShape gemma_like() {
+  WindowRowsShape shape;
+  shape.head_dim = 256;
+  shape.gqa_ratio = 2;
+  shape.window = 1024;
+  shape.kv_layout = {KvLayoutKind::kRing, 1536};
+  return shape;
+}
+
+const Target& host() {
+  static const Target target = *parse_target("host");
+  return target;
+}
+
+bool has(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("every head_dim and ratio of the shape table is served in decode",
+          "[specializer][shape]") {
+  WindowRowsShape shape = gemma_like();
+  for (const std::uint32_t dim : {64U, 80U, 96U, 112U, 128U, 192U, 256U, 512U}) {
+    for (std::uint32_t ratio = 1; ratio <= 32; ++ratio) {
+      shape.head_dim = dim;
+      shape.gqa_ratio = ratio;
+      INFO(to_words(shape));
+      CHECK(check(shape, host()));
+    }
+  }
+}
+
+TEST_CASE("a shape that cannot be served is refused with its field, value and way out",
+          "[specializer][shape]") {
+  struct Row {
+    std::vector<std::string> change;
+    std::string names, works;
+  };
+  const Row row = GENERATE(values<Row>({
+      {{"head_dim=100"}, "head_dim=100", "96, 112"},
+      {{"head_dim=0"}, "head_dim=0", "64, 80"},
+      {{"head_dim=520"}, "head_dim=520", "512"},
+      {{"gqa_ratio=0"}, "gqa_ratio=0", "1..32"},
+      {{"gqa_ratio=33"}, "gqa_ratio=33", "1..32"},
+      {{"window=1048577"}, "window=1048577", "1048576"},
+      {{"window=1537"}, "window=1537", "ring(1536)"},
+      {{"window=0"}, "kv_layout=ring(1536)", "linear"},
+      {{"kv_layout=ring(0)"}, "ring(0)", "1024.."},
+      {{"kv_layout=ring(4000000000)"}, "ring(4000000000)", "1024.."},
+      {{"kv_layout=paged(0)"}, "paged(0)", "1..65536"},
+      {{"kv_layout=paged(65537)"}, "paged(65537)", "1..65536"},
+      {{"p32=on"}, "p32=on", "form=prompt"},
+      {{"arith=mma32"}, "arith=mma32", "chunk256"},
+      {{"form=prompt", "arith=chunk256"}, "arith=chunk256", "tile64"},
+  }));
+  std::vector<std::string> words{"head_dim=256", "gqa_ratio=2", "window=1024",
+                                 "kv_layout=ring(1536)"};
+  for (const std::string& word : row.change) {
+    std::erase_if(words, [&](const std::string& each) {
+      return each.substr(0, each.find('=')) == word.substr(0, word.find('='));
+    });
+    words.push_back(word);
+  }
+  const auto shape = parse_window_rows(words);
+  REQUIRE(shape);
+  const auto served = check(*shape, host());
+  REQUIRE_FALSE(served);
+  INFO(served.error().message);
+  CHECK(served.error().code == ErrorCode::kInvalidArgument);
+  CHECK(has(served.error().message, row.names));
+  CHECK(has(served.error().message, row.works));
+}
+
+TEST_CASE("a form, arithmetic or layout without a kernel is refused, never accepted",
+          "[specializer][shape]") {
+  const std::vector<std::string> change =
+      GENERATE(values<std::vector<std::string>>({{"form=prompt"},
+                                                 {"form=prompt", "arith=mma32", "p32=on"},
+                                                 {"form=prompt", "arith=tile64"},
+                                                 {"arith=tile64"},
+                                                 {"kv_layout=paged(64)"}}));
+  std::vector<std::string> words{"head_dim=256", "gqa_ratio=2", "window=1024"};
+  words.insert(words.end(), change.begin(), change.end());
+  const auto shape = parse_window_rows(words);
+  REQUIRE(shape);
+  const auto served = check(*shape, host());
+  REQUIRE_FALSE(served);
+  INFO(served.error().message);
+  CHECK(served.error().code == ErrorCode::kUnsupported);
+  CHECK(has(served.error().message, "has no kernel yet on " + host().name));
+  CHECK(has(served.error().message, "form=decode arith=chunk256"));
+}
+
+TEST_CASE("a default arithmetic resolves to a named one and nothing else changes",
+          "[specializer][shape]") {
+  const WindowRowsShape shape = gemma_like();
+  WindowRowsShape expected = shape;
+  const WindowRowsShape got = resolved(shape, host());
+  CHECK(got.arith != Arith::kDefault);
+  expected.arith = got.arith;
+  CHECK(got == expected);
+  CHECK(resolved(got, host()) == got);
+}
+
+TEST_CASE("a shape's words, JSON and parameters read back", "[specializer][shape]") {
+  const auto shape = parse_window_rows(
+      {"window_rows", "head_dim=64", "gqa_ratio=8", "window=0", "kv_layout=paged(64)", "dtype=f16",
+       "form=prompt", "arith=tile64", "p32=on", "softcap=on", "sinks=on", "checked=on"});
+  REQUIRE(shape);
+  const std::string json =
+      R"j({"arith":"tile64","checked":"on","dtype":"f16","family":"window_rows",)j"
+      R"j("form":"prompt","gqa_ratio":8,"head_dim":64,"kv_layout":"paged(64)","p32":"on",)j"
+      R"j("sinks":"on","softcap":"on","window":0})j";
+  CHECK(to_json(*shape) == json);
+  const auto back = window_rows_from_json(to_json(*shape));
+  REQUIRE(back);
+  CHECK(*back == *shape);
+  CHECK(to_words(gemma_like()) ==
+        "window_rows head_dim=256 gqa_ratio=2 window=1024 kv_layout=ring(1536) dtype=bf16 p32=off "
+        "softcap=off sinks=off form=decode arith=default checked=off");
+  const std::vector<ShapeParameter> listed = parameters(*shape);
+  REQUIRE(listed.size() == 11);
+  CHECK(listed.front().name == "head_dim");
+  CHECK(listed[3].value == "paged(64)");
+}
+
+TEST_CASE("words that do not read are named, with what would", "[specializer][shape]") {
+  const std::string word = GENERATE(
+      "head_dim", "head_dim=", "head_dim=-1", "head_dim=1e2", "head_dim=4294967296", "size=3",
+      "dtype=fp8", "kv_layout=ring", "kv_layout=ring()", "kv_layout=ring(5", "kv_layout=linear(3)",
+      "kv_layout=paged(x)", "kv_layout=", "form=both", "p32=yes", "arith=fast", "");
+  const auto shape = parse_window_rows({word});
+  REQUIRE_FALSE(shape);
+  INFO(shape.error().message);
+  CHECK(shape.error().code == ErrorCode::kInvalidArgument);
+  const std::string value = word.substr(word.find('=') + 1);
+  CHECK(has(shape.error().message, value));
+}
+
+TEST_CASE("a word without a name and a name given twice are refused", "[specializer][shape]") {
+  CHECK_FALSE(parse_window_rows({"=4"}));
+  const auto twice = parse_window_rows({"head_dim=64", "head_dim=128"});
+  REQUIRE_FALSE(twice);
+  CHECK(has(twice.error().message, "head_dim is given twice"));
+}
+
+TEST_CASE("JSON shapes with a wrong field, type or family are refused", "[specializer][shape]") {
+  const std::string json =
+      GENERATE("", "[]", "{", R"({"head_dim":-1})", R"({"head_dim":64.5})", R"({"head_dim":null})",
+               R"({"head_dimension":64})", R"({"family":"sage_exact"})", R"({"family":3})",
+               R"({"kv_layout":{"ring":3}})");
+  INFO(json);
+  const auto shape = window_rows_from_json(json);
+  REQUIRE_FALSE(shape);
+  CHECK(shape.error().code == ErrorCode::kInvalidArgument);
+}
+
+TEST_CASE("JSON switches read as words and as truth values", "[specializer][shape]") {
+  const auto shape = window_rows_from_json(R"({"sinks":true,"softcap":"on","checked":false})");
+  REQUIRE(shape);
+  CHECK(shape->sinks == Switch::kOn);
+  CHECK(shape->softcap == Switch::kOn);
+  CHECK(shape->checked == Switch::kOff);
+}
+
+}  // namespace broach::specializer

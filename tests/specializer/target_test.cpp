@@ -1,0 +1,98 @@
+#include "specializer/target.hpp"
+
+#include <set>
+
+#include "tests/support/catch.hpp"
+
+namespace broach::specializer {
+
+TEST_CASE("every known target reads back under its own name", "[specializer][target]") {
+  std::set<std::string_view> names;
+  for (const std::string_view name : known_targets()) {
+    INFO(name);
+    const auto target = parse_target(name);
+    REQUIRE(target);
+    CHECK(target->name == name);
+    CHECK(names.insert(name).second);
+    CHECK((target->warp_width == 32 || target->warp_width == 64));
+    CHECK(target->max_shared_bytes >= 64 * 1024);
+    CHECK((target->registers_per_block > 0) == (target->vendor != Vendor::kHost));
+    CHECK(target->least_driver.empty() == (target->vendor != Vendor::kNvidia));
+  }
+  CHECK(names.size() == 24);
+}
+
+TEST_CASE("a target states its chip's facts", "[specializer][target]") {
+  struct Row {
+    std::string_view name;
+    Vendor vendor;
+    std::uint32_t warp_width;
+    MatrixStep step;
+    std::uint32_t shared;
+    std::uint32_t registers;
+  };
+  const Row row = GENERATE(values<Row>({
+      {"sm_80", Vendor::kNvidia, 32, MatrixStep::kTwoK8, 166912, 65536},
+      {"sm_89", Vendor::kNvidia, 32, MatrixStep::kTwoK8, 101376, 65536},
+      {"sm_90a", Vendor::kNvidia, 32, MatrixStep::kOneK16, 232448, 65536},
+      {"sm_121a", Vendor::kNvidia, 32, MatrixStep::kOneK16, 101376, 65536},
+      {"gfx90a", Vendor::kAmd, 64, MatrixStep::kMfma, 65536, 131072},
+      {"gfx950", Vendor::kAmd, 64, MatrixStep::kMfma, 163840, 131072},
+      {"gfx1030", Vendor::kAmd, 32, MatrixStep::kNone, 65536, 131072},
+      {"gfx1100", Vendor::kAmd, 32, MatrixStep::kWmma, 65536, 196608},
+      {"host-x86-64-v3", Vendor::kHost, 32, MatrixStep::kOneK16, 232448, 0},
+  }));
+  const auto target = parse_target(row.name);
+  REQUIRE(target);
+  CHECK(target->vendor == row.vendor);
+  CHECK(target->warp_width == row.warp_width);
+  CHECK(target->matrix_step == row.step);
+  CHECK(target->max_shared_bytes == row.shared);
+  CHECK(target->registers_per_block == row.registers);
+  CHECK(target->max_threads_per_block == 1024);
+}
+
+TEST_CASE("AMD features read in any order and print in one", "[specializer][target]") {
+  const auto target = parse_target("gfx90a:xnack-:sramecc+");
+  REQUIRE(target);
+  CHECK(target->name == "gfx90a:sramecc+:xnack-");
+  CHECK(target->arch == target->name);
+  CHECK(parse_target("gfx942:xnack+")->name == "gfx942:xnack+");
+}
+
+TEST_CASE("a feature a chip does not have is refused by name", "[specializer][target]") {
+  const std::string name =
+      GENERATE("gfx1100:xnack-", "gfx90a:xnack", "gfx90a:", "gfx90a:xnack-:xnack+", "gfx90a:foo+",
+               "sm_90a:xnack-", "host:xnack+", "gfx90a::xnack-");
+  INFO(name);
+  const auto target = parse_target(name);
+  REQUIRE_FALSE(target);
+  CHECK(target.error().code == ErrorCode::kInvalidArgument);
+  CHECK(target.error().message.find(name) != std::string::npos);
+}
+
+TEST_CASE("an unknown target is refused with those that are known", "[specializer][target]") {
+  const std::string name = GENERATE("sm_999", "", "gfx", "SM_90a", "host-riscv", "sm_90 ");
+  const auto target = parse_target(name);
+  REQUIRE_FALSE(target);
+  CHECK(target.error().code == ErrorCode::kInvalidArgument);
+  CHECK(target.error().message.find("\"" + name + "\"") != std::string::npos);
+  CHECK(target.error().message.find("sm_90a") != std::string::npos);
+  CHECK(target.error().message.find("gfx1151") != std::string::npos);
+}
+
+TEST_CASE("a family's plain name points at the architecture-specific one",
+          "[specializer][target]") {
+  const auto target = parse_target("sm_90");
+  REQUIRE_FALSE(target);
+  CHECK(target.error().message.find("sm_90a works") != std::string::npos);
+}
+
+TEST_CASE("host is this machine's host target", "[specializer][target]") {
+  const auto target = parse_target("host");
+  REQUIRE(target);
+  CHECK(target->name == native_host_target());
+  CHECK(target->vendor == Vendor::kHost);
+}
+
+}  // namespace broach::specializer
