@@ -1,0 +1,44 @@
+#include <memory>
+
+#include "tools/broach/command.hpp"
+#include "tools/broach/shape_words.hpp"
+
+namespace broach::tool {
+namespace {
+
+constexpr char kEnvironmentHelp[] =
+    "Environment (read once, at the start):\n"
+    "  BROACH_CACHE_DIR             the cache directory; default XDG_CACHE_HOME/broach, then\n"
+    "                               ~/.cache/broach; memory only where none can be used\n"
+    "  BROACH_CACHE_PATH            read-only cache directories, colon-separated\n"
+    "  BROACH_CACHE_BYTES, BROACH_CACHE_OBJECTS\n"
+    "                               budgets of the cache directory\n"
+    "  BROACH_DEVICE                auto, host, cuda or cuda:N\n"
+    "  BROACH_CXX                   the host target's C++ compiler\n"
+    "  BROACH_NVRTC, BROACH_HIPRTC  a compiler library's file\n"
+    "  BROACH_HIPRTC_PREFIX         unpacked packages with a hiprtc of their own\n"
+    "  BROACH_WORKER                the broach-rtc program\n"
+    "  BROACH_JOBS                  workers a compiler at most\n"
+    "  BROACH_COMPILE_TIME_LIMIT, BROACH_COMPILE_MEMORY_LIMIT\n"
+    "                               what one compile may use, in seconds and bytes";
+
+}  // namespace
+
+void add_help(CLI::App& app, Invocation& invocation) {
+  auto topic = std::make_shared<std::string>();
+  CLI::App* command = app.add_subcommand("help", "Print a topic: exit-status, environment, shapes");
+  command->add_option("TOPIC", *topic, "exit-status, environment or shapes")
+      ->required()
+      ->check(CLI::IsMember({"exit-status", "environment", "shapes"}));
+  command->callback([&invocation, topic] {
+    invocation.action = [topic](Session& session) -> Result<ExitStatus> {
+      const char* text = *topic == "exit-status"   ? kExitStatusHelp
+                         : *topic == "environment" ? kEnvironmentHelp
+                                                   : kShapeHelp;
+      session.output().text(std::string(text) + '\n');
+      return ExitStatus::kSuccess;
+    };
+  });
+}
+
+}  // namespace broach::tool

@@ -1,0 +1,88 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "tools/broach/command.hpp"
+#include "tools/broach/format.hpp"
+#include "tools/broach/records.hpp"
+
+namespace broach::tool {
+namespace {
+
+struct Wanted {
+  std::string target;
+  std::optional<std::uint32_t> max_spill_bytes;
+};
+
+void print_table(Output& output, const std::vector<cache::EntryLimits>& rows) {
+  Table table;
+  table.column("KEY").column("TARGET").column("FUNCTION");
+  for (const char* title : {"REGS", "SPILL", "STACK", "SHARED", "DYN MAX", "CONST", "THREADS"}) {
+    table.column(title, Table::Align::kRight);
+  }
+  table.column("SHAPE");
+  for (const cache::EntryLimits& row : rows) {
+    const LaunchLimits& limits = row.limits;
+    table.row({short_key(row.key), row.description.target, limits.function,
+               number_text(limits.registers), number_text(limits.spill_bytes),
+               number_text(limits.stack_bytes), number_text(limits.static_shared),
+               number_text(limits.max_dynamic_shared), number_text(limits.constant_bytes),
+               number_text(limits.max_threads), shape_text(row.description.shape_json)});
+  }
+  output.text(table.text());
+  output.text(
+      "REGS and SPILL, STACK (bytes) a thread; SHARED, DYN MAX (bytes) and THREADS a block; - is "
+      "not stated by the binary\n");
+}
+
+Result<ExitStatus> list(Session& session, const Wanted& wanted) {
+  auto cache = session.stored_cache();
+  if (!cache) return cache.error();
+  auto rows = (*cache)->limits();
+  if (!rows) return rows.error();
+  std::erase_if(*rows, [&](const cache::EntryLimits& row) {
+    return !wanted.target.empty() && row.description.target != wanted.target;
+  });
+  std::sort(rows->begin(), rows->end(), [](const auto& a, const auto& b) {
+    return std::tie(a.description.target, a.description.shape_json, a.key, a.limits.function) <
+           std::tie(b.description.target, b.description.shape_json, b.key, b.limits.function);
+  });
+  if (session.output().json()) {
+    Json json = Json::array();
+    for (const cache::EntryLimits& row : *rows) json.push_back(to_json(row));
+    session.output().document(json);
+  } else if (rows->empty()) {
+    session.output().note("no entries; `broach warm gemma-4 --target host` makes some");
+  } else {
+    print_table(session.output(), *rows);
+  }
+  if (!wanted.max_spill_bytes) return ExitStatus::kSuccess;
+  ExitStatus status = ExitStatus::kSuccess;
+  for (const cache::EntryLimits& row : *rows) {
+    if (row.limits.spill_bytes.value_or(0) <= *wanted.max_spill_bytes) continue;
+    session.output().note(fmt::format("{} of {} for {} spills {} bytes a thread; {} are allowed",
+                                      row.limits.function, short_key(row.key),
+                                      row.description.target, *row.limits.spill_bytes,
+                                      *wanted.max_spill_bytes));
+    status = ExitStatus::kDoesNotHold;
+  }
+  return status;
+}
+
+}  // namespace
+
+void add_limits(CLI::App& app, Invocation& invocation) {
+  auto wanted = std::make_shared<Wanted>();
+  CLI::App& command =
+      add_subcommand(app, invocation, "limits", "Show what each compiled function needs to launch");
+  command.add_option("--target", wanted->target, "Only this target's");
+  command.add_option("--max-spill-bytes", wanted->max_spill_bytes,
+                     "Exit with 1 when a function spills more bytes a thread than this");
+  command.callback([&invocation, wanted] {
+    invocation.action = [wanted](Session& session) { return list(session, *wanted); };
+  });
+}
+
+}  // namespace broach::tool

@@ -1,0 +1,71 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "tools/broach/command.hpp"
+#include "tools/broach/format.hpp"
+#include "tools/broach/records.hpp"
+
+namespace broach::tool {
+namespace {
+
+struct Wanted {
+  std::string target;
+  std::string family;
+};
+
+Result<ExitStatus> list(Session& session, const Wanted& wanted) {
+  auto cache = session.stored_cache();
+  if (!cache) return cache.error();
+  auto entries = (*cache)->entries();
+  if (!entries) return entries.error();
+  std::erase_if(*entries, [&](const cache::Entry& entry) {
+    return (!wanted.target.empty() && entry.description.target != wanted.target) ||
+           (!wanted.family.empty() && entry.description.family != wanted.family);
+  });
+  std::sort(entries->begin(), entries->end(), [](const auto& a, const auto& b) {
+    return std::tie(a.description.family, a.description.target, a.description.shape_json, a.key) <
+           std::tie(b.description.family, b.description.target, b.description.shape_json, b.key);
+  });
+  if (session.output().json()) {
+    Json rows = Json::array();
+    for (const cache::Entry& entry : *entries) rows.push_back(to_json(entry));
+    session.output().document(rows);
+    return ExitStatus::kSuccess;
+  }
+  if (entries->empty()) {
+    session.output().note("no entries; `broach warm gemma-4 --target host` makes some");
+    return ExitStatus::kSuccess;
+  }
+  Table table;
+  table.column("KEY").column("TARGET").column("FAMILY").column("SIZE", Table::Align::kRight);
+  table.column("COMPILE", Table::Align::kRight).column("HITS", Table::Align::kRight);
+  table.column("LAST USED").column("SHAPE");
+  std::uint64_t bytes = 0;
+  for (const cache::Entry& entry : *entries) {
+    bytes += entry.bytes;
+    table.row({short_key(entry.key), entry.description.target, entry.description.family,
+               bytes_text(entry.bytes), duration_text(entry.compile_ms / 1000.0),
+               fmt::format("{}", entry.hits), time_text(entry.last_used_unix_ms),
+               shape_text(entry.description.shape_json)});
+  }
+  session.output().text(table.text());
+  session.output().text(fmt::format("{} entr{}, {}\n", entries->size(),
+                                    entries->size() == 1 ? "y" : "ies", bytes_text(bytes)));
+  return ExitStatus::kSuccess;
+}
+
+}  // namespace
+
+void add_ls(CLI::App& app, Invocation& invocation) {
+  auto wanted = std::make_shared<Wanted>();
+  CLI::App& command = add_subcommand(app, invocation, "ls", "List the entries of the cache");
+  command.add_option("--target", wanted->target, "Only this target's");
+  command.add_option("--family", wanted->family, "Only this family's");
+  command.callback([&invocation, wanted] {
+    invocation.action = [wanted](Session& session) { return list(session, *wanted); };
+  });
+}
+
+}  // namespace broach::tool

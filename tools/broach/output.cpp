@@ -1,0 +1,65 @@
+#include "tools/broach/output.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string>
+#include <system_error>
+
+#include "tools/broach/format.hpp"
+
+namespace broach::tool {
+namespace {
+
+void write(std::FILE* stream, std::string_view text) {
+  // A short write is found by close(); nothing useful can be done about it here.
+  static_cast<void>(std::fwrite(text.data(), 1, text.size(), stream));
+}
+
+std::string indented(std::string_view text) {
+  std::string lines;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    lines += fmt::format("    {}\n", text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
+}  // namespace
+
+void Output::text(std::string_view text) { write(results_, text); }
+
+void Output::document(const Json& json) {
+  const int indent = isatty(fileno(results_)) == 1 ? 2 : -1;
+  write(results_, json.dump(indent, ' ', false, Json::error_handler_t::replace) + '\n');
+}
+
+void Output::note(std::string_view line) {
+  std::fflush(results_);
+  write(messages_, fmt::format("broach: {}\n", one_line(line)));
+}
+
+ExitStatus Output::fail(const Error& error) {
+  note(error.message);
+  write(messages_, indented(error.detail));
+  if (json()) {
+    document(
+        {{"error",
+          {{"code", name_of(error.code)}, {"message", error.message}, {"detail", error.detail}}}});
+  }
+  return exit_status_of(error.code);
+}
+
+ExitStatus Output::close(ExitStatus status) {
+  errno = 0;
+  if (std::fflush(results_) == 0 && std::ferror(results_) == 0) return status;
+  const int cause = errno;
+  write(messages_,
+        fmt::format("broach: standard output could not be written{}\n",
+                    cause == 0 ? std::string() : ": " + std::generic_category().message(cause)));
+  return status == ExitStatus::kSuccess ? ExitStatus::kStorage : status;
+}
+
+}  // namespace broach::tool

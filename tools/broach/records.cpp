@@ -1,0 +1,139 @@
+#include "tools/broach/records.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace broach::tool {
+namespace {
+
+Json number(const std::optional<std::uint32_t>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+}  // namespace
+
+Json parsed(std::string_view json_text) {
+  Json value = Json::parse(json_text, nullptr, /*allow_exceptions=*/false);
+  return value.is_discarded() ? Json(json_text) : value;
+}
+
+Json to_json(const cache::Entry& entry) {
+  return {{"key", entry.key.hex()},
+          {"source_hash", entry.description.source_hash},
+          {"target", entry.description.target},
+          {"family", entry.description.family},
+          {"shape", parsed(entry.description.shape_json)},
+          {"kind", entry.description.kind},
+          {"bytes", entry.bytes},
+          {"compile_ms", entry.compile_ms},
+          {"compiler", entry.description.compiler},
+          {"hits", entry.hits},
+          {"created_unix_ms", entry.created_unix_ms},
+          {"last_used_unix_ms", entry.last_used_unix_ms}};
+}
+
+Json to_json(const LaunchLimits& limits) {
+  return {{"function", limits.function},
+          {"registers", number(limits.registers)},
+          {"spill_bytes", number(limits.spill_bytes)},
+          {"stack_bytes", number(limits.stack_bytes)},
+          {"static_shared", number(limits.static_shared)},
+          {"max_dynamic_shared", number(limits.max_dynamic_shared)},
+          {"constant_bytes", number(limits.constant_bytes)},
+          {"max_threads", number(limits.max_threads)},
+          {"launch_bounds", number(limits.launch_bounds)},
+          {"barriers", number(limits.barriers)},
+          {"wave_size", number(limits.wave_size)},
+          {"vgprs", number(limits.vgprs)},
+          {"agprs", number(limits.agprs)},
+          {"sgprs", number(limits.sgprs)},
+          {"vgpr_spills", number(limits.vgpr_spills)},
+          {"sgpr_spills", number(limits.sgpr_spills)},
+          {"source", limits.source}};
+}
+
+Json to_json(const cache::EntryLimits& row) {
+  Json json = {{"key", row.key.hex()},
+               {"target", row.description.target},
+               {"family", row.description.family},
+               {"shape", parsed(row.description.shape_json)}};
+  json.update(to_json(row.limits));
+  return json;
+}
+
+Json to_json(const cache::LayerStatus& status) {
+  return {{"kind", name_of(status.layer.kind)},
+          {"name", status.layer.name},
+          {"usable", status.usable},
+          {"why", status.why},
+          {"filesystem", status.filesystem},
+          {"journal", status.journal}};
+}
+
+std::string shape_text(std::string_view shape_json) {
+  const Json shape = parsed(shape_json);
+  if (!shape.is_object()) return std::string(shape_json);
+  // The order of the shape table; a field that is off or at its default says nothing.
+  std::vector<std::string> words;
+  const auto add = [&](const std::string& name) {
+    const auto field = shape.find(name);
+    if (field == shape.end()) return;
+    const std::string value = field->is_string() ? field->get<std::string>() : field->dump();
+    if (value == "off" || value == "false" || value == "null") return;
+    words.push_back(fmt::format("{}={}", name, value));
+  };
+  const std::vector<std::string> order = {"head_dim", "gqa_ratio", "window", "kv_layout",
+                                          "dtype",    "form",      "arith",  "p32",
+                                          "softcap",  "sinks",     "checked"};
+  for (const std::string& name : order) add(name);
+  for (const auto& field : shape.items()) {
+    const bool known = std::find(order.begin(), order.end(), field.key()) != order.end();
+    if (!known && field.key() != "family") add(field.key());
+  }
+  return fmt::format("{}", fmt::join(words, " "));
+}
+
+std::string short_key(const cache::Key& key) { return key.hex().substr(0, 12); }
+
+std::string_view name_of(cache::LayerKind kind) noexcept {
+  switch (kind) {
+    case cache::LayerKind::kMemory:
+      return "memory";
+    case cache::LayerKind::kUser:
+      return "user";
+    case cache::LayerKind::kReadOnly:
+      return "read_only";
+    case cache::LayerKind::kRemote:
+      return "remote";
+  }
+  return "unknown";
+}
+
+Result<cache::Key> find_key(cache::Cache& cache, std::string_view digits) {
+  const bool hexadecimal = !digits.empty() && digits.size() <= 32 &&
+                           digits.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+  if (!hexadecimal) {
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("key \"{}\" is not 1 to 32 lower-case hexadecimal digits; `broach ls` "
+                             "lists keys",
+                             digits),
+                 ""};
+  }
+  auto keys = cache.keys_starting_with(digits);
+  if (!keys) return keys.error();
+  if (keys->empty()) {
+    return Error{ErrorCode::kNotFound,
+                 fmt::format("no entry's key starts with {}; `broach ls` lists keys", digits), ""};
+  }
+  if (keys->size() > 1) {
+    std::string candidates;
+    for (const cache::Key& key : *keys) candidates += key.hex() + '\n';
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("{} names {} entries; give more digits", digits, keys->size()),
+                 candidates};
+  }
+  return keys->front();
+}
+
+}  // namespace broach::tool

@@ -1,0 +1,36 @@
+#include <fmt/format.h>
+
+#include "tools/broach/command.hpp"
+#include "tools/broach/format.hpp"
+
+namespace broach::tool {
+namespace {
+
+Result<ExitStatus> verify(Session& session) {
+  auto cache = session.stored_cache();
+  if (!cache) return cache.error();
+  auto report = (*cache)->verify();
+  if (!report) return report.error();
+  Output& output = session.output();
+  if (output.json()) {
+    output.document({{"objects", report->objects},
+                     {"damaged", report->damaged},
+                     {"findings", report->findings}});
+  } else {
+    for (const std::string& finding : report->findings) output.text(one_line(finding) + '\n');
+    output.text(fmt::format("{} read and checked, {} damaged{}\n",
+                            count_text(report->objects, "object"), report->damaged,
+                            report->damaged == 0 ? "" : "; `broach quarantine` lists them"));
+  }
+  return report->damaged == 0 ? ExitStatus::kSuccess : ExitStatus::kDoesNotHold;
+}
+
+}  // namespace
+
+void add_verify(CLI::App& app, Invocation& invocation) {
+  CLI::App& command =
+      add_subcommand(app, invocation, "verify", "Read every object again and check its digests");
+  command.callback([&invocation] { invocation.action = verify; });
+}
+
+}  // namespace broach::tool
