@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <ctime>
 #include <utility>
 
@@ -74,7 +75,7 @@ std::string duration_text(double seconds) {
   if (!(seconds > 0)) return "0 s";
   if (seconds < 9.995) return fmt::format("{:.2f} s", seconds);
   if (seconds < 59.95) return fmt::format("{:.1f} s", seconds);
-  const auto whole = static_cast<std::uint64_t>(seconds + 0.5);
+  const auto whole = static_cast<std::uint64_t>(std::llround(seconds));
   if (whole < 3600) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
   return fmt::format("{} h {:02} min", whole / 3600, whole / 60 % 60);
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <string_view>
 #include <utility>
 
 #include "tools/broach/format.hpp"
@@ -11,6 +12,7 @@ namespace broach::tool {
 namespace {
 
 constexpr std::size_t kLongestShown = 100;
+constexpr std::string_view kSource = "source ";
 
 using Numbered = std::pair<std::string, std::size_t>;
 
@@ -25,7 +27,19 @@ std::map<Numbered, const cache::KeyField*> numbered(const std::vector<cache::Key
 
 }  // namespace
 
-bool is_source(const cache::KeyField& field) { return field.label.starts_with("source"); }
+std::vector<cache::KeyField> with_named_sources(const std::vector<cache::KeyField>& fields) {
+  std::vector<cache::KeyField> named;
+  for (const cache::KeyField& field : fields) {
+    if (field.label == "source.bytes" && !named.empty() && named.back().label == "source.name") {
+      named.back() = {std::string(kSource) + named.back().value, field.value};
+    } else {
+      named.push_back(field);
+    }
+  }
+  return named;
+}
+
+bool is_source(const cache::KeyField& field) { return field.label.starts_with(kSource); }
 
 std::string field_summary(const cache::KeyField& field) {
   if (!is_source(field) && field.value.size() <= kLongestShown) return one_line(field.value);

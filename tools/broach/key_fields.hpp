@@ -7,7 +7,10 @@
 
 namespace broach::tool {
 
-/// Whether the field holds a source file's text.
+/// The fields with each pair `source.name`, `source.bytes` as one field "source NAME".
+std::vector<cache::KeyField> with_named_sources(const std::vector<cache::KeyField>& fields);
+
+/// Whether the field, of `with_named_sources`, holds a source file's text.
 bool is_source(const cache::KeyField& field);
 
 /// The field's value on one line; long texts as their size and a digest that tells them apart.
@@ -20,8 +23,8 @@ struct KeyDifference {
   std::string found;
 };
 
-/// Where two keys' fields differ, in the order of the wanted key. Fields are matched by label, and
-/// repeated labels in order.
+/// Where two keys' fields, of `with_named_sources`, differ, in the order of the wanted key. Fields
+/// are matched by label, and repeated labels in order.
 std::vector<KeyDifference> differences(const std::vector<cache::KeyField>& wanted,
                                        const std::vector<cache::KeyField>& found);
 

@@ -49,7 +49,7 @@ Result<std::optional<Nearest>> nearest_entry(cache::Cache& cache, const speciali
     if (!object || !object->has_value()) continue;  // Damaged or gone: not a neighbour.
     auto theirs = cache::fields_of((*object)->key.stream);
     if (!theirs) continue;
-    auto different = differences(*fields, *theirs);
+    auto different = differences(with_named_sources(*fields), with_named_sources(*theirs));
     if (!nearest || different.size() < nearest->differences.size()) {
       nearest = Nearest{*entry, std::move(different)};
     }

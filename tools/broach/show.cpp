@@ -36,7 +36,7 @@ Result<Shown> gather(cache::Cache& cache, const std::string& digits) {
   shown.object = std::move(**object);
   auto fields = cache::fields_of(shown.object.key.stream);
   if (!fields) return fields.error();
-  shown.fields = std::move(*fields);
+  shown.fields = with_named_sources(*fields);
   // What devices said of it is in the index alone, and an index can be lost: the entry is shown
   // without it then.
   if (auto limits = cache.device_limits(*key)) shown.device_limits = std::move(*limits);

@@ -1,0 +1,74 @@
+#include "tools/broach/warm_jobs.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+namespace broach::tool {
+
+WarmOutcome run_jobs(specializer::Forge& forge, const std::vector<WarmJob>& jobs,
+                     std::size_t threads, const WarmWatcher& watcher) {
+  WarmOutcome outcome;
+  outcome.artifacts.resize(jobs.size());
+  std::vector<std::optional<Error>> errors(jobs.size());
+  std::atomic<std::size_t> next = 0;
+  std::mutex watching;
+  const auto work = [&] {
+    for (std::size_t j = next++; j < jobs.size(); j = next++) {
+      auto artifact = forge.obtain(jobs[j].plan, specializer::OnMiss::kCompile);
+      const std::lock_guard lock(watching);
+      watcher(jobs[j], artifact);
+      if (artifact) {
+        ++(artifact->compiled ? outcome.compiled : outcome.hits);
+        outcome.artifacts[j] = std::move(*artifact);
+      } else {
+        errors[j] = artifact.error();
+      }
+    }
+  };
+  {
+    std::vector<std::jthread> workers;
+    for (std::size_t t = 1; t < std::min(threads, jobs.size()); ++t) workers.emplace_back(work);
+    work();
+  }
+  for (std::size_t j = 0; j < jobs.size(); ++j) {
+    if (errors[j]) outcome.failures.push_back({&jobs[j], std::move(*errors[j])});
+  }
+  return outcome;
+}
+
+void demand_stored(WarmOutcome& outcome, const std::vector<WarmJob>& jobs, cache::Cache& fresh) {
+  for (std::size_t j = 0; j < jobs.size(); ++j) {
+    const auto& artifact = outcome.artifacts[j];
+    if (!artifact || fresh.find(artifact->object->key)) continue;
+    outcome.failures.push_back(
+        {&jobs[j],
+         {ErrorCode::kIo,
+          fmt::format("{} was compiled but is in no cache directory; free space there or pass "
+                      "--cache-dir",
+                      artifact->object->key.key.hex()),
+          ""}});
+  }
+}
+
+void demand_spills(WarmOutcome& outcome, const std::vector<WarmJob>& jobs,
+                   std::uint32_t max_spill_bytes) {
+  for (std::size_t j = 0; j < jobs.size(); ++j) {
+    if (!outcome.artifacts[j]) continue;
+    for (const LaunchLimits& limits : outcome.artifacts[j]->object->limits) {
+      if (limits.spill_bytes.value_or(0) <= max_spill_bytes) continue;
+      outcome.failures.push_back(
+          {&jobs[j],
+           {ErrorCode::kLimitExceeded,
+            fmt::format("{} spills {} bytes a thread; {} are allowed", limits.function,
+                        *limits.spill_bytes, max_spill_bytes),
+            ""}});
+    }
+  }
+}
+
+}  // namespace broach::tool
