@@ -1,0 +1,167 @@
+// Each bound of the range checker alone: float64's own output moved by exactly what the bound
+// allows stays inside, and moved by one per cent more falls outside.
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+
+#include "tests/support/catch.hpp"
+#include "tools/contract/bounds.hpp"
+#include "tools/contract/row_range.hpp"
+
+using namespace broach;
+using namespace broach::contract;
+
+namespace {
+
+constexpr std::int32_t kDims = 64;
+constexpr double kBound = 0x1p-13;
+
+// Two keys of scores s0 and s1 and values v0 and v1 in every dim; one query.
+RowView two_keys(double s0, double s1, float v0, float v1) {
+  RowView view;
+  view.head_dim = kDims;
+  view.heads = 1;
+  view.keys = 2;
+  view.queries.assign(kDims, 0.0);
+  view.keys_f32.assign(2 * kDims, 0.0F);
+  view.values_f32.assign(kDims, v0);
+  view.values_f32.resize(2 * kDims, v1);
+  // Score from four dims of two steps, with cancelling parts so that sum |qk| is not |sum qk|.
+  for (const std::size_t d : {0U, 1U, 20U, 21U}) view.queries[d] = 1.0;
+  view.keys_f32[0] = static_cast<float>(s0 + 1);
+  view.keys_f32[20] = -1.0F;
+  view.keys_f32[kDims] = static_cast<float>(s1 + 1);
+  view.keys_f32[kDims + 20] = -1.0F;
+  return view;
+}
+
+// float64's output with each step moved by its share of a bound.
+struct Moved {
+  double score0 = 0, score1 = 0;    // Added to the scores.
+  double weight0 = 1, weight1 = 1;  // Times the weights, in both sums.
+  double p0 = 1, p1 = 1;            // Times the weights in the numerator.
+  double p_added = 0;               // Added to both weights in the numerator, with v's sign.
+  double numerator = 0;             // Times sum w |v|, added to the numerator.
+  double denominator = 1;
+  double quotient = 1;
+  double added = 0;
+};
+
+double output(const RowView& view, double s0, double s1, const Moved& moved) {
+  const double v0 = static_cast<double>(view.values_f32[0]);
+  const double v1 = static_cast<double>(view.values_f32[kDims]);
+  const auto capped = [&](double s) {
+    return view.softcap == 0 ? s : view.softcap * std::tanh(s / view.softcap);
+  };
+  const double w0 = std::exp(capped(s0) + moved.score0) * moved.weight0;
+  const double w1 = std::exp(capped(s1) + moved.score1) * moved.weight1;
+  const double magnitude = w0 * std::fabs(v0) + w1 * std::fabs(v1);
+  const double top = std::max(w0, w1);
+  const double numerator = w0 * v0 * moved.p0 + w1 * v1 * moved.p1 + moved.numerator * magnitude +
+                           top * moved.p_added * (std::fabs(v0) + std::fabs(v1));
+  return numerator / ((w0 + w1) * moved.denominator) * moved.quotient + moved.added;
+}
+
+struct Table {
+  std::string name;
+  double FormBounds::*bound;
+  double s0, s1;
+  float v0, v1;
+  double softcap;
+  Moved (*moved)(double bound);
+};
+
+const Table kTable[] = {
+    // |s + 1| + |-1| = 3 and 3 for scores of 1: magnitudes of each key's products.
+    {"score_chain", &FormBounds::score_chain, 1, 1, 1, -1, 0,
+     [](double b) { return Moved{.score0 = 3 * b, .score1 = -3 * b}; }},
+    // Two steps that hold products, over accumulators of 0 and 2, then two that hold none over 1.
+    {"score_step", &FormBounds::score_step, 1, 1, 1, -1, 0,
+     [](double b) { return Moved{.score0 = 7 * b, .score1 = -7 * b}; }},
+    {"score_relative", &FormBounds::score_relative, 2, 2, 1, -1, 0,
+     [](double b) { return Moved{.score0 = 2 * b, .score1 = -2 * b}; }},
+    {"tanh_relative", &FormBounds::tanh_relative, 2, 2, 1, -1, 4,
+     [](double b) {
+       const double s = 4 * std::tanh(0.5);
+       return Moved{.score0 = s * b, .score1 = -s * b};
+     }},
+    {"argument", &FormBounds::argument, 1, -1, 1, -1, 0,
+     [](double b) { return Moved{.score1 = 2 * b}; }},
+    {"exponential", &FormBounds::exponential, 1, 1, 1, -1, 0,
+     [](double b) { return Moved{.weight0 = 1 + b, .weight1 = 1 / (1 + b)}; }},
+    {"p_relative", &FormBounds::p_relative, 1, 1, 1, -1, 0,
+     [](double b) { return Moved{.p0 = 1 + b, .p1 = 1 - b}; }},
+    {"p_absolute", &FormBounds::p_absolute, 1, 1, 1, -1, 0,
+     [](double b) {
+       // An absolute error is allowed beside a greatest weight of 1, where the sum is at least 1;
+       // here it is 2, so twice the bound is the least that shows.
+       return Moved{.p_added = 2 * b};
+     }},
+    {"numerator_chain", &FormBounds::numerator_chain, 1, 1, 1, -1, 0,
+     [](double b) { return Moved{.numerator = b}; }},
+    {"denominator_chain", &FormBounds::denominator_chain, 1, 1, 2, 1, 0,
+     [](double b) { return Moved{.denominator = 1 / (1 + b)}; }},
+    {"underflow", &FormBounds::underflow, 1, 1, 1, -1, 0,
+     [](double b) { return Moved{.added = 2 * 2 * b}; }},
+    {"division", &FormBounds::division, 1, 1, 2, 1, 0,
+     [](double b) { return Moved{.quotient = 1 + b}; }},
+};
+
+}  // namespace
+
+TEST_CASE("each bound allows what it says and no more", "[tools][contract][bounds]") {
+  for (const Table& row : kTable) {
+    INFO(row.name);
+    RowView view = two_keys(row.s0, row.s1, row.v0, row.v1);
+    view.softcap = row.softcap;
+    FormBounds bounds;
+    bounds.*row.bound = kBound;
+    RowRange range;
+    range_of(view, bounds, range);
+    const double exact = output(view, row.s0, row.s1, {});
+    CHECK(std::fabs(range.exact[0] - exact) < 1e-14);
+    const double inside = output(view, row.s0, row.s1, row.moved(kBound * 0.99));
+    const double outside = output(view, row.s0, row.s1, row.moved(kBound * 1.01));
+    CHECK(inside != exact);
+    CHECK((inside >= range.lowest[0] && inside <= range.highest[0]));
+    CHECK_FALSE((outside >= range.lowest[0] && outside <= range.highest[0]));
+    // Without the bound the same move is outside, so the bound is what lets it pass.
+    range_of(view, FormBounds{}, range);
+    CHECK_FALSE((inside >= range.lowest[0] && inside <= range.highest[0]));
+  }
+}
+
+TEST_CASE("no spread of the scores lets an output leave the values' hull",
+          "[tools][contract][bounds]") {
+  RowView view = two_keys(1, 0.5, 3, 2);
+  FormBounds bounds;
+  bounds.score_chain = 1e6;
+  RowRange range;
+  range_of(view, bounds, range);
+  CHECK(range.lowest[0] <= 2.0);
+  CHECK(range.lowest[0] > 1.999);
+  CHECK(range.highest[0] >= 3.0);
+  CHECK(range.highest[0] < 3.001);
+  const float sink = 0.0F;
+  view.sinks = {&sink, 1};
+  range_of(view, bounds, range);
+  CHECK(range.lowest[0] <= 0.0);
+  CHECK(range.lowest[0] > -0.001);
+}
+
+TEST_CASE("chunk256's bounds grow with what they depend on", "[tools][contract][bounds]") {
+  WindowRowsShape shape;
+  shape.head_dim = 256;
+  const FormBounds few = chunk256_bounds(shape, 10, 1);
+  const FormBounds many = chunk256_bounds(shape, 10'000, 40);
+  CHECK(many.numerator_chain > few.numerator_chain);
+  CHECK(many.score_chain == few.score_chain);
+  // 8 fmas and a tree of 5: Higham's gamma of 13 roundings.
+  CHECK(few.score_chain == Approx(13 * 0x1p-24).epsilon(1e-5));
+  shape.head_dim = 80;  // 10 lanes take the tree of 16.
+  CHECK(chunk256_bounds(shape, 10, 1).score_chain == Approx(12 * 0x1p-24).epsilon(1e-5));
+  shape.softcap = Switch::kOn;
+  CHECK(chunk256_bounds(shape, 10, 1).tanh_relative > 0);
+  CHECK(few.tanh_relative == 0);
+}

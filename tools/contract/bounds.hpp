@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+
+#include "broach/types.hpp"
+
+namespace broach::contract {
+
+/// The unit roundoff of fp32 to nearest, 2^-24, and its least subnormal, 2^-149.
+inline constexpr double kFloatUnit = 0x1p-24;
+inline constexpr double kFloatLeast = 0x1p-149;
+inline constexpr double kDoubleUnit = 0x1p-53;
+
+/// Higham's gamma_n: n roundings of relative size at most `unit` each stay within it.
+constexpr double gamma_of(double roundings, double unit = kFloatUnit) noexcept {
+  return roundings * unit / (1.0 - roundings * unit);
+}
+
+/// What the fp32 steps of a form may do to one row, before the numbers are known.
+///
+/// Source:  docs/numerics.md, "Ranges", derives each and says which step it belongs to. A test
+///          takes each away and shows that the checker then turns red.
+struct FormBounds {
+  /// A score made by fma chains and trees: error at most this times sum |scale q k|.
+  double score_chain = 0;
+  /// A score made by k16 matrix steps: each adds at most this times |acc| + sum |ab|.
+  double score_step = 0;
+  /// What comes after the dot product (scale): relative to the score.
+  double score_relative = 0;
+  /// tanh of the softcap: relative to its result.
+  double tanh_relative = 0;
+  /// Roundings of the exponentials' arguments: relative to the distance to the maximum.
+  double argument = 0;
+  /// A weight's exponentials (own, and those that carry it to the final maximum): relative.
+  double exponential = 0;
+  /// The weight's representation when it meets V, in the numerator only: relative and absolute.
+  double p_relative = 0;
+  double p_absolute = 0;
+  /// Sums of weights times values, and of weights: relative to the sums of magnitudes.
+  double numerator_chain = 0;
+  double denominator_chain = 0;
+  /// Results below the least normal: absolute, a key, relative to the greatest magnitude.
+  double underflow = 0;
+  /// The division: relative to the quotient.
+  double division = 0;
+};
+
+/// The bounds of `chunk256` for a row that sees `keys` keys over `chunks` chunks.
+FormBounds chunk256_bounds(const WindowRowsShape& shape, std::int64_t keys, std::int64_t chunks);
+
+}  // namespace broach::contract

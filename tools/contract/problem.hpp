@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "broach/runtime.hpp"
+#include "broach/types.hpp"
+
+namespace broach::contract {
+
+/// A decode launch with every byte of its inputs on the host's side.
+///
+/// Shapes:  as broach::DecodeArgs gives them; the vectors are as long as the strides reach, so
+///          that padding between rows and heads is part of them.
+/// Units:   strides in elements.
+struct DecodeProblem {
+  WindowRowsShape shape;
+  std::int32_t rows = 0;
+  std::int32_t kv_heads = 0;
+  std::int32_t slot_count = 0;
+  std::int32_t length = 0;    ///< Positions a slot holds.
+  std::int32_t max_keys = 0;  ///< Greatest position + 1.
+  float scale = 1.0F;
+  float softcap = 0.0F;
+  std::int64_t q_row_stride = 0, q_head_stride = 0;
+  std::int64_t k_slot_stride = 0, k_position_stride = 0, k_head_stride = 0;
+  std::int64_t v_slot_stride = 0, v_position_stride = 0, v_head_stride = 0;
+  std::int64_t out_row_stride = 0, out_head_stride = 0;
+  std::int64_t page_table_stride = 0;
+  std::vector<std::uint16_t> q, k, v;
+  std::vector<std::int32_t> positions, slots, page_table;
+  std::vector<float> sinks;
+
+  std::int32_t heads() const noexcept {
+    return kv_heads * static_cast<std::int32_t>(shape.gqa_ratio);
+  }
+  std::int32_t head_dim() const noexcept { return static_cast<std::int32_t>(shape.head_dim); }
+
+  /// The first position that a row sees; it sees every one from there to its own.
+  std::int32_t first_key(std::int32_t row) const noexcept;
+
+  /// Where q of (row, query head) starts.
+  std::int64_t q_at(std::int32_t row, std::int32_t head) const noexcept {
+    return row * q_row_stride + head * q_head_stride;
+  }
+  std::int64_t out_at(std::int32_t row, std::int32_t head) const noexcept {
+    return row * out_row_stride + head * out_head_stride;
+  }
+  /// Where the key and the value of (row's stream, position, KV head) start.
+  std::int64_t k_at(std::int32_t row, std::int32_t position, std::int32_t kv_head) const noexcept;
+  std::int64_t v_at(std::int32_t row, std::int32_t position, std::int32_t kv_head) const noexcept;
+
+  /// Elements from the first output to one past the last.
+  std::size_t out_elems() const noexcept;
+
+  /// The same launch with these rows only, in this order, over the same caches.
+  DecodeProblem take(const std::vector<std::int32_t>& chosen) const;
+
+  /// The arguments without any pointer.
+  DecodeArgs sizes() const noexcept;
+};
+
+}  // namespace broach::contract

@@ -1,0 +1,139 @@
+#include "tools/contract/range.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <thread>
+#include <vector>
+
+#include "tools/contract/bounds.hpp"
+#include "tools/contract/number.hpp"
+#include "tools/contract/row_range.hpp"
+
+namespace broach::contract {
+namespace {
+
+constexpr std::int32_t kChunk = 256;
+
+// Whether the first offence is worse: a wrong class before any distance, then the greater distance,
+// then the earlier output, so that the report does not depend on the threads' order.
+bool worse(const Offender& a, const Offender& b) {
+  if (a.steps_outside != b.steps_outside) return a.steps_outside > b.steps_outside;
+  if (a.row != b.row) return a.row < b.row;
+  return a.head != b.head ? a.head < b.head : a.dim < b.dim;
+}
+
+void blame(RangeReport& report, const Offender& offender) {
+  if (!report.worst || worse(offender, *report.worst)) report.worst = offender;
+}
+
+// An output of another class than float64's counts as further away than any distance.
+constexpr std::int64_t kOtherClass = std::int64_t{1} << 32;
+
+void judge(std::uint16_t bits, Dtype dtype, Offender where, RangeReport& report) {
+  ++report.checked;
+  where.value = value_of(bits, dtype);
+  if (!std::isfinite(where.exact)) {
+    const bool same =
+        std::isnan(where.exact) ? is_nan(bits, dtype) : bits == round_to(where.exact, dtype);
+    ++(same ? report.nonfinite_matched : report.nonfinite_mismatch);
+    where.steps_outside = kOtherClass;
+    if (!same) blame(report, where);
+    return;
+  }
+  if (is_nan(bits, dtype)) {
+    ++report.nonfinite_mismatch;
+    where.steps_outside = kOtherClass;
+    blame(report, where);
+    return;
+  }
+  const std::int32_t lowest = place_of(round_to(where.lowest, dtype));
+  const std::int32_t highest = place_of(round_to(where.highest, dtype));
+  const std::int32_t place = place_of(bits);
+  if (place >= lowest && place <= highest) {
+    ++(lowest == highest ? report.pinned : report.in_range);
+    return;
+  }
+  if (is_infinite(bits, dtype)) {
+    ++report.nonfinite_mismatch;
+    where.steps_outside = kOtherClass;
+  } else {
+    ++report.out_of_range;
+    where.steps_outside = place < lowest ? lowest - place : place - highest;
+  }
+  blame(report, where);
+}
+
+FormBounds bounds_of(const WindowRowsShape& shape, const RowView& view) {
+  const std::int32_t last = view.first_position + view.keys - 1;
+  return chunk256_bounds(shape, view.keys, last / kChunk - view.first_position / kChunk + 1);
+}
+
+void check_row(const DecodeProblem& problem, std::span<const std::uint16_t> out, std::int32_t row,
+               std::int32_t kv_head, RangeReport& report) {
+  const RowView view = view_of(problem, row, kv_head);
+  RowRange range;
+  range_of(view, bounds_of(problem.shape, view), range);
+  for (std::int32_t g = 0; g < view.heads; ++g) {
+    const std::int32_t head = kv_head * view.heads + g;
+    const auto from = static_cast<std::size_t>(problem.out_at(row, head));
+    for (std::int32_t d = 0; d < view.head_dim; ++d) {
+      const auto at = static_cast<std::size_t>(g * view.head_dim + d);
+      judge(out[from + static_cast<std::size_t>(d)], problem.shape.dtype,
+            {row, head, d, 0, range.exact[at], range.lowest[at], range.highest[at], 0}, report);
+    }
+  }
+}
+
+}  // namespace
+
+void RangeReport::add(const RangeReport& other) {
+  checked += other.checked;
+  pinned += other.pinned;
+  in_range += other.in_range;
+  out_of_range += other.out_of_range;
+  nonfinite_matched += other.nonfinite_matched;
+  nonfinite_mismatch += other.nonfinite_mismatch;
+  if (other.worst) blame(*this, *other.worst);
+}
+
+std::string words_of(const Offender& offender) {
+  return fmt::format("row {} head {} dim {}: {} outside [{}, {}] around {}", offender.row,
+                     offender.head, offender.dim, offender.value, offender.lowest, offender.highest,
+                     offender.exact);
+}
+
+Result<RangeReport> check_decode(const DecodeProblem& problem, std::span<const std::uint16_t> out,
+                                 std::uint32_t threads) {
+  if (out.size() < problem.out_elems()) {
+    return Error{
+        ErrorCode::kInvalidArgument,
+        fmt::format("{} outputs were given for a problem of {}", out.size(), problem.out_elems()),
+        ""};
+  }
+  if (problem.shape.arith != Arith::kChunk256) {
+    return Error{ErrorCode::kUnsupported,
+                 "the range checker has no bounds for this arithmetic's decode; it has chunk256's",
+                 ""};
+  }
+  if (threads == 0) threads = std::max(1U, std::thread::hardware_concurrency());
+  const std::int32_t tasks = problem.rows * problem.kv_heads;
+  std::atomic<std::int32_t> next{0};
+  std::vector<RangeReport> reports(threads);
+  const auto work = [&](RangeReport& report) {
+    for (std::int32_t task = next++; task < tasks; task = next++) {
+      check_row(problem, out, task / problem.kv_heads, task % problem.kv_heads, report);
+    }
+  };
+  {
+    std::vector<std::jthread> others;
+    for (std::uint32_t i = 1; i < threads; ++i) others.emplace_back(work, std::ref(reports[i]));
+    work(reports[0]);
+  }
+  for (std::uint32_t i = 1; i < threads; ++i) reports[0].add(reports[i]);
+  return reports[0];
+}
+
+}  // namespace broach::contract
