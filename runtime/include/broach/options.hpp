@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "broach/export.hpp"
+
 namespace broach {
 
 /// What happens when a shape is asked for that no cache layer holds.
@@ -20,7 +22,7 @@ enum class FirstUse : std::uint8_t {
 ///
 /// Units:   bytes, seconds and counts as named; 0 takes the default.
 /// Source:  README.md lists the variables.
-struct Options {
+struct BROACH_API Options {
   std::string device = "auto";  ///< "auto", "host", "cuda", "cuda:1"
   FirstUse first_use = FirstUse::kWait;
   std::vector<std::string> cache_directories;  ///< Candidates for the writable layer, best first.

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "broach/export.hpp"
 #include "broach/options.hpp"
 #include "broach/result.hpp"
 #include "broach/types.hpp"
@@ -46,7 +47,7 @@ struct DecodeArgs {
 ///
 /// Threads: any. A launch looks nothing up, allocates nothing and takes no lock.
 /// Owns:    shares the loaded module with the Runtime that made it.
-class WindowRows {
+class BROACH_API WindowRows {
  public:
   /// Bytes of scratch a decode of this many rows needs.
   ///
@@ -71,7 +72,7 @@ class WindowRows {
 /// Operators on one device, with the cache and the compilers behind them.
 ///
 /// Threads: any.
-class Runtime {
+class BROACH_API Runtime {
  public:
   /// Errors:  kNotFound when the named device cannot be opened, with what was tried.
   static Result<Runtime> create(Options options);

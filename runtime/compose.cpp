@@ -1,0 +1,55 @@
+#include "runtime/compose.hpp"
+
+#include <cstdio>
+#include <mutex>
+#include <set>
+#include <string>
+
+namespace broach::runtime {
+namespace {
+
+void print_once(std::string_view line) {
+  static std::mutex mutex;
+  static std::set<std::string, std::less<>> printed;
+  const std::lock_guard lock(mutex);
+  if (!printed.emplace(line).second) return;
+  std::fprintf(stderr, "broach: %.*s\n", static_cast<int>(line.size()), line.data());
+}
+
+}  // namespace
+
+cache::CacheOptions cache_options(const Options& options) {
+  cache::CacheOptions cache;
+  cache.directories.assign(options.cache_directories.begin(), options.cache_directories.end());
+  cache.read_only.assign(options.read_only_caches.begin(), options.read_only_caches.end());
+  cache.byte_budget = options.cache_bytes;
+  cache.object_budget = options.cache_objects;
+  cache.notice = options.notice ? options.notice : print_once;
+  return cache;
+}
+
+specializer::CompilersOptions compilers_options(const Options& options) {
+  specializer::CompilersOptions compilers;
+  compilers.worker = options.worker;
+  compilers.nvrtc = options.nvrtc;
+  compilers.hiprtc = options.hiprtc;
+  compilers.hiprtc_prefix = options.hiprtc_prefix;
+  compilers.host_compiler = options.host_compiler;
+  compilers.search_path = options.search_path;
+  compilers.jobs = options.jobs;
+  compilers.time_limit_s = options.compile_time_limit_s;
+  compilers.memory_limit_bytes = options.compile_memory_limit_bytes;
+  return compilers;
+}
+
+specializer::Forge open_forge(const Options& options) {
+  std::shared_ptr<cache::Cache> cache = cache::Cache::open(cache_options(options));
+  const specializer::Memo memo{[cache](std::string_view name) { return cache->memo(name); },
+                               [cache](std::string_view name, std::string_view value) {
+                                 cache->remember_memo(name, value);
+                               }};
+  auto compilers = std::make_shared<specializer::Compilers>(compilers_options(options), memo);
+  return specializer::Forge(std::move(cache), std::move(compilers));
+}
+
+}  // namespace broach::runtime

@@ -1,0 +1,132 @@
+#include "runtime/cuda/driver.hpp"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <array>
+#include <cctype>
+#include <vector>
+
+namespace broach::runtime::cuda {
+namespace {
+
+constexpr std::array<const char*, 2> kSearch{"libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1"};
+
+template <class Entry>
+bool resolve(void* library, const char* name, Entry& entry) {
+  entry = reinterpret_cast<Entry>(dlsym(library, name));
+  return entry != nullptr;
+}
+
+/// Fills the table; the name of the first required entry point that is missing, or null.
+const char* fill(void* library, Driver& driver) {
+  const char* missing = nullptr;
+  const auto required = [&](const char* name, auto& entry) {
+    if (!resolve(library, name, entry) && missing == nullptr) missing = name;
+  };
+  required("cuInit", driver.init);
+  required("cuDriverGetVersion", driver.driver_get_version);
+  required("cuGetErrorName", driver.get_error_name);
+  required("cuGetErrorString", driver.get_error_string);
+  required("cuDeviceGetCount", driver.device_get_count);
+  required("cuDeviceGet", driver.device_get);
+  required("cuDeviceGetName", driver.device_get_name);
+  required("cuDeviceGetAttribute", driver.device_get_attribute);
+  required("cuDevicePrimaryCtxRetain", driver.primary_retain);
+  required("cuDevicePrimaryCtxRelease_v2", driver.primary_release);
+  required("cuCtxGetCurrent", driver.context_get_current);
+  required("cuCtxGetDevice", driver.context_get_device);
+  required("cuCtxPushCurrent_v2", driver.context_push);
+  required("cuCtxPopCurrent_v2", driver.context_pop);
+  required("cuCtxSynchronize", driver.context_synchronize);
+  required("cuModuleLoadDataEx", driver.module_load);
+  required("cuModuleUnload", driver.module_unload);
+  required("cuModuleGetFunction", driver.module_get_function);
+  required("cuFuncGetAttribute", driver.function_get_attribute);
+  required("cuFuncSetAttribute", driver.function_set_attribute);
+  required("cuLaunchKernel", driver.launch_kernel);
+  required("cuStreamIsCapturing", driver.stream_is_capturing);
+  required("cuStreamSynchronize", driver.stream_synchronize);
+  required("cuThreadExchangeStreamCaptureMode", driver.exchange_capture_mode);
+  required("cuMemAlloc_v2", driver.memory_allocate);
+  required("cuMemFree_v2", driver.memory_free);
+  required("cuMemcpyHtoD_v2", driver.copy_to_device);
+  required("cuMemcpyDtoH_v2", driver.copy_to_host);
+
+  const bool libraries = resolve(library, "cuLibraryLoadData", driver.library_load) &&
+                         resolve(library, "cuLibraryUnload", driver.library_unload) &&
+                         resolve(library, "cuLibraryGetKernel", driver.library_get_kernel) &&
+                         resolve(library, "cuKernelGetFunction", driver.kernel_get_function) &&
+                         resolve(library, "cuKernelSetAttribute", driver.kernel_set_attribute);
+  if (!libraries) driver.kernel_set_attribute = nullptr;
+  return missing;
+}
+
+}  // namespace
+
+std::string Driver::words(Status status) const {
+  const char* name = nullptr;
+  const char* text = nullptr;
+  if (get_error_name(status, &name) != kSuccess || name == nullptr) {
+    return fmt::format("CUDA error {}", status);
+  }
+  if (get_error_string(status, &text) != kSuccess || text == nullptr) return name;
+  return fmt::format("{}: {}", name, text);
+}
+
+Result<std::shared_ptr<const Driver>> Driver::open(const std::string& library) {
+  std::vector<const char*> candidates(kSearch.begin(), kSearch.end());
+  if (!library.empty()) candidates = {library.c_str()};
+  std::string tried;
+  for (const char* candidate : candidates) {
+    void* handle = dlopen(candidate, RTLD_NOW | RTLD_LOCAL);
+    if (handle == nullptr) {
+      const char* why = dlerror();
+      tried += fmt::format("{}: {}\n", candidate, why == nullptr ? "cannot be opened" : why);
+      continue;
+    }
+    auto driver = std::make_shared<Driver>();
+    if (const char* missing = fill(handle, *driver); missing != nullptr) {
+      return Error{ErrorCode::kDriver,
+                   fmt::format("the CUDA driver {} lacks {}; a driver of CUDA 11.4 or later has it",
+                               candidate, missing),
+                   {}};
+    }
+    return std::shared_ptr<const Driver>(std::move(driver));
+  }
+  return Error{ErrorCode::kNotFound,
+               "no CUDA driver: libcuda.so.1 cannot be opened; install the NVIDIA driver, or use "
+               "the device \"host\"",
+               tried};
+}
+
+Error driver_error(const Driver& driver, Status status, std::string_view doing) {
+  Error error{ErrorCode::kDriver, fmt::format("{}: {}", doing, driver.words(status)), {}};
+  if (status == kOutOfMemoryStatus) error.code = ErrorCode::kOutOfMemory;
+  if (status == kNotInitialized) {
+    error.message +=
+        "; was this process forked after its parent opened the device? Create the Runtime after "
+        "the fork";
+  }
+  return error;
+}
+
+std::string driver_release(std::string_view proc_text) {
+  // "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.159.04  Wed ...": the first word of the
+  // first line that is digits and dots with at least one dot.
+  const std::string_view line = proc_text.substr(0, proc_text.find('\n'));
+  for (std::size_t at = 0; at < line.size();) {
+    if (line[at] == ' ' || line[at] == '\t') {
+      ++at;
+      continue;
+    }
+    const std::size_t end = std::min(line.find_first_of(" \t", at), line.size());
+    const std::string_view word = line.substr(at, end - at);
+    const bool numeric = word.find_first_not_of("0123456789.") == std::string_view::npos;
+    if (numeric && word.find('.') != std::string_view::npos) return std::string(word);
+    at = end;
+  }
+  return {};
+}
+
+}  // namespace broach::runtime::cuda

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "broach/result.hpp"
+#include "runtime/device.hpp"
+#include "specializer/forge.hpp"
+#include "specializer/plan.hpp"
+
+namespace broach::runtime {
+
+/// A plan's binary, checked against its limits and loaded on a device.
+///
+/// Owns:    the module; the device outlives it.
+struct LoadedPlan {
+  std::unique_ptr<Module> module;
+  specializer::Artifact artifact;
+  std::vector<LaunchLimits> live;  ///< As the device reports them, one a plan entry.
+};
+
+/// Obtains a plan's binary, demands that every entry fits the chip, loads it, and records what the
+/// live device says of its functions.
+///
+/// A binary that the driver refuses is set aside once and obtained again; a second refusal is
+/// reported with the versions of both sides.
+///
+/// Errors:  the forge's; kLimitExceeded; kDriver with driver, toolkit and the driver it needs.
+Result<LoadedPlan> load_plan(specializer::Forge& forge, Device& device,
+                             const specializer::Plan& plan, specializer::OnMiss on_miss);
+
+}  // namespace broach::runtime

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "broach/runtime.hpp"
+#include "runtime/device.hpp"
+#include "runtime/shape_table.hpp"
+#include "runtime/window_rows/shape_hash.hpp"
+#include "runtime/window_rows/state.hpp"
+#include "specializer/forge.hpp"
+
+namespace broach {
+
+/// What a Runtime is made of; the command and the contract work on the same parts.
+///
+/// Threads: any.
+struct Runtime::State {
+  State(FirstUse first_use_policy, std::shared_ptr<runtime::Device> on, specializer::Forge with)
+      : first_use(first_use_policy), device(std::move(on)), forge(std::move(with)) {}
+
+  FirstUse first_use;
+  std::shared_ptr<runtime::Device> device;
+  specializer::Forge forge;
+
+  /// Operators by the shape as it was asked for; shapes that resolve to one share its state.
+  using Operators = runtime::ShapeTable<WindowRowsShape, std::shared_ptr<const WindowRows::State>,
+                                        runtime::hash_of>;
+  Operators window_rows;
+
+  /// Shapes that some thread is building: others wait for that build instead of repeating it.
+  std::mutex building_mutex;
+  std::condition_variable built;
+  std::vector<WindowRowsShape> building;
+};
+
+}  // namespace broach

@@ -1,0 +1,97 @@
+#include "runtime/window_rows/chunk256_launch.hpp"
+
+#include <fmt/format.h>
+
+#include "runtime/window_rows/decode_args.hpp"
+
+namespace broach::runtime {
+namespace {
+
+constexpr std::uint32_t kChunkKeys = 256;
+
+/// One function with its block, ready to be given a grid.
+struct Stage {
+  const Function* function = nullptr;
+  std::uint32_t block_threads = 0;
+  std::uint32_t dynamic_shared_bytes = 0;
+
+  Result<void> launch(std::uint32_t x, std::uint32_t y, std::uint32_t z,
+                      const BroachWindowRowsDecode& params, Stream stream) const {
+    LaunchConfig config;
+    config.grid[0] = x;
+    config.grid[1] = y;
+    config.grid[2] = z;
+    config.block_threads = block_threads;
+    config.dynamic_shared_bytes = dynamic_shared_bytes;
+    config.params = &params;
+    config.params_bytes = sizeof params;
+    config.stream = stream;
+    return function->launch(config);
+  }
+};
+
+class Chunk256Launch final : public DecodeLaunch {
+ public:
+  Chunk256Launch(const WindowRowsShape& shape, Stage part, Stage merge) noexcept
+      : shape_(shape), part_(part), merge_(merge) {}
+
+  std::size_t workspace_bytes(std::int32_t rows, std::int32_t kv_heads,
+                              std::int32_t max_keys) const noexcept override {
+    return chunk256_workspace_bytes(shape_, rows, kv_heads, max_keys);
+  }
+
+  Result<void> launch(const DecodeArgs& args, Stream stream) const override {
+    const auto rows = static_cast<std::uint32_t>(args.rows);
+    const auto kv_heads = static_cast<std::uint32_t>(args.kv_heads);
+    const std::uint32_t chunks = chunk256_max_chunks(shape_.window, key_bound(args));
+    BroachWindowRowsDecode params = decode_params(shape_, args);
+    params.max_chunks = static_cast<int>(chunks);
+    if (auto launched = part_.launch(chunks, kv_heads, rows, params, stream); !launched) {
+      return launched;
+    }
+    return merge_.launch(kv_heads * shape_.gqa_ratio, rows, 1, params, stream);
+  }
+
+ private:
+  WindowRowsShape shape_;
+  Stage part_;
+  Stage merge_;
+};
+
+}  // namespace
+
+std::uint32_t chunk256_max_chunks(std::uint32_t window, std::int32_t max_keys) noexcept {
+  if (window > 0) return (window + kChunkKeys - 2) / kChunkKeys + 1;
+  const std::uint32_t keys = max_keys > 0 ? static_cast<std::uint32_t>(max_keys) : 0;
+  return (keys + kChunkKeys - 1) / kChunkKeys;
+}
+
+std::size_t chunk256_workspace_bytes(const WindowRowsShape& shape, std::int32_t rows,
+                                     std::int32_t kv_heads, std::int32_t max_keys) noexcept {
+  if (rows <= 0 || kv_heads <= 0) return 0;
+  const std::size_t partials = static_cast<std::size_t>(rows) * static_cast<std::size_t>(kv_heads) *
+                               shape.gqa_ratio * chunk256_max_chunks(shape.window, max_keys);
+  return partials * (shape.head_dim + 2) * sizeof(float);
+}
+
+Result<std::unique_ptr<const DecodeLaunch>> make_chunk256_launch(const WindowRowsShape& shape,
+                                                                 const specializer::Plan& plan,
+                                                                 Module& module) {
+  if (plan.entries.size() != 2) {
+    return Error{ErrorCode::kInternal,
+                 fmt::format("a chunk256 plan has a part and a merge function; this one has {}",
+                             plan.entries.size()),
+                 {}};
+  }
+  Stage stages[2];
+  for (std::size_t i = 0; i < 2; ++i) {
+    const specializer::KernelEntry& entry = plan.entries[i];
+    auto function = module.function(entry.function);
+    if (!function) return function.error();
+    stages[i] = {*function, entry.block_threads, entry.dynamic_shared_bytes};
+  }
+  return std::unique_ptr<const DecodeLaunch>(
+      std::make_unique<Chunk256Launch>(shape, stages[0], stages[1]));
+}
+
+}  // namespace broach::runtime

@@ -1,0 +1,122 @@
+#include "runtime/window_rows/chunk256_launch.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "kernel_src/window_rows/params.h"
+#include "tests/support/catch.hpp"
+
+namespace broach::runtime {
+namespace {
+
+struct Launched {
+  std::string function;
+  LaunchConfig config;
+  BroachWindowRowsDecode params;
+};
+
+class RecordingFunction final : public Function {
+ public:
+  RecordingFunction(std::string name, std::vector<Launched>& log)
+      : name_(std::move(name)), log_(log) {}
+  Result<void> launch(const LaunchConfig& config) const override {
+    REQUIRE(config.params_bytes == sizeof(BroachWindowRowsDecode));
+    log_.push_back({name_, config, *static_cast<const BroachWindowRowsDecode*>(config.params)});
+    return {};
+  }
+  Result<LaunchLimits> live_limits() const override { return LaunchLimits{}; }
+
+ private:
+  std::string name_;
+  std::vector<Launched>& log_;
+};
+
+class RecordingModule final : public Module {
+ public:
+  Result<const Function*> function(std::string_view name) override {
+    auto& made = functions_[std::string(name)];
+    if (!made) made = std::make_unique<RecordingFunction>(std::string(name), log);
+    return static_cast<const Function*>(made.get());
+  }
+  std::vector<Launched> log;
+
+ private:
+  std::map<std::string, std::unique_ptr<RecordingFunction>> functions_;
+};
+
+WindowRowsShape shape_of(std::uint32_t window) {
+  WindowRowsShape shape;
+  shape.head_dim = 256;
+  shape.gqa_ratio = 2;
+  shape.window = window;
+  shape.arith = Arith::kChunk256;
+  return shape;
+}
+
+}  // namespace
+
+TEST_CASE("max_chunks is the most chunks that any window can touch", "[runtime][chunk256]") {
+  for (const std::uint32_t window : {1U, 2U, 255U, 256U, 257U, 258U, 1023U, 1024U, 1025U}) {
+    std::uint32_t most = 0;
+    for (std::uint32_t first = 0; first < 512; ++first) {
+      most = std::max(most, (first + window - 1) / 256 - first / 256 + 1);
+    }
+    CHECK(chunk256_max_chunks(window, 0) == most);
+  }
+}
+
+TEST_CASE("without a window a row touches the chunks of its whole context", "[runtime][chunk256]") {
+  CHECK(chunk256_max_chunks(0, 1) == 1);
+  CHECK(chunk256_max_chunks(0, 256) == 1);
+  CHECK(chunk256_max_chunks(0, 257) == 2);
+  CHECK(chunk256_max_chunks(0, 40000) == 157);
+}
+
+TEST_CASE("the workspace holds a maximum, a sum and a row a partial", "[runtime][chunk256]") {
+  // 3 rows x 16 heads x 5 chunks x 258 floats.
+  CHECK(chunk256_workspace_bytes(shape_of(1024), 3, 8, 0) == 3U * 16 * 5 * 258 * 4);
+  CHECK(chunk256_workspace_bytes(shape_of(1024), 0, 8, 0) == 0);
+  // 65,535 rows of a long context: more than 32 bits count.
+  CHECK(chunk256_workspace_bytes(shape_of(0), 65535, 8, 131072) ==
+        std::size_t{65535} * 16 * 512 * 258 * 4);
+}
+
+TEST_CASE("a decode is a grid of parts and then a grid of merges", "[runtime][chunk256]") {
+  RecordingModule module;
+  specializer::Plan plan;
+  plan.entries = {{"part", 256, 1000}, {"merge", 128, 0}};
+  auto launch = make_chunk256_launch(shape_of(1024), plan, module);
+  REQUIRE(launch);
+  DecodeArgs args;
+  args.rows = 3;
+  args.kv_heads = 8;
+  int stream = 0;
+  REQUIRE((*launch)->launch(args, &stream));
+  REQUIRE(module.log.size() == 2);
+  const Launched& part = module.log[0];
+  CHECK(part.function == "part");
+  CHECK(part.config.grid[0] == 5);
+  CHECK(part.config.grid[1] == 8);
+  CHECK(part.config.grid[2] == 3);
+  CHECK(part.config.block_threads == 256);
+  CHECK(part.config.dynamic_shared_bytes == 1000);
+  CHECK(part.config.stream == &stream);
+  CHECK(part.params.max_chunks == 5);
+  const Launched& merge = module.log[1];
+  CHECK(merge.function == "merge");
+  CHECK(merge.config.grid[0] == 16);
+  CHECK(merge.config.grid[1] == 3);
+  CHECK(merge.config.grid[2] == 1);
+  CHECK(merge.config.block_threads == 128);
+}
+
+TEST_CASE("a plan with other entries is a defect that is named", "[runtime][chunk256]") {
+  RecordingModule module;
+  specializer::Plan plan;
+  plan.entries = {{"part", 256, 0}};
+  const auto launch = make_chunk256_launch(shape_of(1024), plan, module);
+  REQUIRE_FALSE(launch);
+  CHECK(launch.error().code == ErrorCode::kInternal);
+}
+
+}  // namespace broach::runtime
