@@ -208,9 +208,10 @@ class Cache {
   std::vector<LayerStatus> layers() const;
   Counters counters() const;
 
+  struct State;
+
  private:
   Cache();
-  struct State;
   std::unique_ptr<State> state_;
 };
 

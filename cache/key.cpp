@@ -1,41 +1,14 @@
 #include "cache/key.hpp"
 
-#include <xxhash.h>
-
-#include <algorithm>
 #include <charconv>
-#include <system_error>
+
+#include "cache/digest.hpp"
+#include "cache/wire.hpp"
 
 namespace broach::cache {
 namespace {
 
 constexpr std::string_view kDigits = "0123456789abcdef";
-
-void append_length(std::string& out, std::size_t length) {
-  for (int shift = 0; shift < 64; shift += 8) {
-    out.push_back(static_cast<char>((static_cast<std::uint64_t>(length) >> shift) & 0xff));
-  }
-}
-
-void append_field(std::string& out, std::string_view label, std::string_view value) {
-  append_length(out, label.size());
-  out.append(label);
-  append_length(out, value.size());
-  out.append(value);
-}
-
-// Reads one length-prefixed string at `offset` and moves past it.
-bool take(std::string_view stream, std::size_t& offset, std::string& out) {
-  if (stream.size() - offset < 8) return false;
-  std::uint64_t length = 0;
-  for (int i = 7; i >= 0; --i) {
-    length = (length << 8) | static_cast<std::uint8_t>(stream[offset + static_cast<unsigned>(i)]);
-  }
-  if (length > stream.size() - offset - 8) return false;
-  out.assign(stream.substr(offset + 8, length));
-  offset += 8 + length;
-  return true;
-}
 
 }  // namespace
 
@@ -76,28 +49,27 @@ KeyBuilder& KeyBuilder::field(std::string_view label, std::uint64_t value) {
 }
 
 KeyRecord KeyBuilder::finish() {
-  KeyRecord record;
-  const XXH128_hash_t hash = XXH3_128bits(stream_.data(), stream_.size());
-  XXH128_canonical_t canonical;
-  XXH128_canonicalFromHash(&canonical, hash);
-  std::copy_n(canonical.digest, 16, record.key.bytes.begin());
-  record.stream = std::move(stream_);
+  KeyRecord record{key_of_stream(stream_), std::move(stream_)};
+  stream_.clear();
   return record;
 }
 
+Key key_of_stream(std::string_view stream) { return Key{digest_of(stream)}; }
+
 Result<std::vector<KeyField>> fields_of(std::string_view stream) {
   std::vector<KeyField> fields;
-  std::size_t offset = 0;
-  while (offset < stream.size()) {
-    const std::size_t start = offset;
-    KeyField field;
-    if (!take(stream, offset, field.label) || !take(stream, offset, field.value)) {
+  Reader reader(stream);
+  while (!reader.at_end()) {
+    const std::size_t start = reader.offset();
+    const auto label = reader.prefixed();
+    const auto value = label ? reader.prefixed() : std::nullopt;
+    if (!value) {
       return Error{ErrorCode::kDamaged,
                    "key field at byte " + std::to_string(start) + " of " +
                        std::to_string(stream.size()) + " does not parse",
                    ""};
     }
-    fields.push_back(std::move(field));
+    fields.push_back({std::string(*label), std::string(*value)});
   }
   return fields;
 }

@@ -59,6 +59,9 @@ class KeyBuilder {
   std::string stream_;
 };
 
+/// The key that a byte stream has.
+Key key_of_stream(std::string_view stream);
+
 /// Takes a key's byte stream apart.
 ///
 /// Errors:  kDamaged with the offset of the first byte that does not parse.

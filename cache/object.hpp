@@ -9,6 +9,7 @@
 
 #include "broach/result.hpp"
 #include "broach/types.hpp"
+#include "cache/digest.hpp"
 #include "cache/key.hpp"
 
 namespace broach::cache {
@@ -48,12 +49,41 @@ struct Object {
   friend bool operator==(const Object&, const Object&) = default;
 };
 
+/// The version of the object format. A change invalidates caches.
+inline constexpr std::uint32_t kObjectFormatVersion = 1;
+
+/// No object is larger; a longer file is not even read.
+inline constexpr std::uint64_t kMaxObjectBytes = std::uint64_t{1} << 30;
+
+/// Bytes at the front of an object that say how long its parts are.
+inline constexpr std::size_t kObjectHeaderBytes = 80;
+
+/// What an object's first bytes claim; true once `decode` or `decode_head` has agreed.
+struct ObjectHeader {
+  std::uint64_t file_bytes = 0;
+  std::uint64_t payload_offset = 0;  ///< Bytes of header and metadata.
+  Digest metadata_digest{};
+  Digest payload_digest{};
+  Key key;
+};
+
 /// Writes an object in the format of docs/cache_format.md.
 std::vector<std::byte> encode(const Object& object);
 
 /// Reads an object back, checking magic, version, every length, and both digests.
 ///
-/// Errors:  kDamaged with what did not check out.
+/// Errors:  kDamaged with what did not check out; kUnsupported for a newer format.
 Result<Object> decode(std::span<const std::byte> bytes);
+
+/// Reads the header alone.
+///
+/// Errors:  as decode.
+Result<ObjectHeader> decode_header(std::span<const std::byte> bytes);
+
+/// Reads everything but the payload from the file's first `payload_offset` bytes. The payload of
+/// the object it returns is empty.
+///
+/// Errors:  as decode.
+Result<Object> decode_head(std::span<const std::byte> head);
 
 }  // namespace broach::cache

@@ -1,5 +1,8 @@
 #include "cache/key.hpp"
 
+#include <fstream>
+#include <sstream>
+
 #include "tests/support/catch.hpp"
 
 namespace broach::cache {
@@ -27,6 +30,41 @@ TEST_CASE("a key's digits read back, and other text is refused by name", "[cache
   const auto refused = Key::from_hex("xyz");
   REQUIRE_FALSE(refused);
   CHECK(refused.error().message.find("xyz") != std::string::npos);
+}
+
+TEST_CASE("keys are what they have always been", "[cache][key]") {
+  // Each line: the key, then label=value words. A difference means that every cache is invalid:
+  // raise kKeySchemaVersion, say so in the change log, and write the new digests down.
+  std::ifstream golden(BROACH_GOLDEN_KEYS);
+  REQUIRE(golden);
+  int lines = 0;
+  for (std::string line; std::getline(golden, line);) {
+    if (line.empty() || line.front() == '#') continue;
+    std::istringstream words(line);
+    std::string hex;
+    words >> hex;
+    KeyBuilder builder;
+    for (std::string word; words >> word;) {
+      const std::size_t equals = word.find('=');
+      builder.field(word.substr(0, equals), word.substr(equals + 1));
+    }
+    CHECK(builder.finish().key.hex() == hex);
+    ++lines;
+  }
+  CHECK(lines >= 5);
+}
+
+TEST_CASE("any change of a stream changes its key", "[cache][key]") {
+  const auto key = [](std::string_view label, std::string_view value, std::string_view last) {
+    return KeyBuilder().field(label, value).field("z", last).finish().key;
+  };
+  const Key base = key("target", "sm_90a", "1");
+  CHECK(base != key("target", "sm_90", "1"));
+  CHECK(base != key("targes", "sm_90a", "1"));
+  CHECK(base != key("target", "sm_90a", "2"));
+  CHECK(base != key("target", std::string_view("sm_90a\0", 7), "1"));
+  CHECK(base != KeyBuilder().field("z", "1").field("target", "sm_90a").finish().key);
+  CHECK(base == key("target", "sm_90a", "1"));
 }
 
 TEST_CASE("a cut stream is reported with the offset", "[cache][key]") {

@@ -1,0 +1,265 @@
+#include "cache/store.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "cache/folder_listing.hpp"
+#include "cache/os_error.hpp"
+
+namespace broach::cache {
+namespace {
+
+constexpr std::string_view kObjects = "objects";
+constexpr std::string_view kScratch = "tmp";
+
+// A use is written down once a minute at most: eviction needs no finer clock.
+constexpr std::int64_t kTouchEveryMs = 60'000;
+
+// What is wrong with the bytes, as opposed to with the file system or with our age.
+bool is_damage(const Error& error) { return error.code == ErrorCode::kDamaged; }
+
+void touch(const OpenFile& file) {
+  if (std::abs(now_unix_ms() - file.used_unix_ms) < kTouchEveryMs) return;
+  const timespec times[2] = {{0, UTIME_NOW}, {0, UTIME_OMIT}};
+  (void)futimens(file.fd.get(), times);
+}
+
+// Says which field of two keys with one name differs first.
+std::string first_difference(const KeyRecord& asked, const KeyRecord& stored) {
+  const auto a = fields_of(asked.stream);
+  const auto b = fields_of(stored.stream);
+  if (!a || !b) return "its key fields do not parse";
+  for (std::size_t i = 0; i < std::max(a->size(), b->size()); ++i) {
+    if (i >= a->size() || i >= b->size()) return "it has another number of key fields";
+    if ((*a)[i] != (*b)[i]) return "its key field \"" + (*b)[i].label + "\" differs";
+  }
+  return "its key differs";
+}
+
+Result<std::vector<std::byte>> read_whole(const OpenFile& file, const std::string& path) {
+  if (file.bytes > kMaxObjectBytes) {
+    return Error{ErrorCode::kDamaged,
+                 fmt::format("{} has {} bytes; no object has more than {}", path, file.bytes,
+                             kMaxObjectBytes),
+                 ""};
+  }
+  return read_bytes(file.fd, 0, file.bytes, path);
+}
+
+}  // namespace
+
+Store::Store(Directory& directory, Access access, Reporter& reporter)
+    : directory_(directory), access_(access), reporter_(reporter), quarantine_(directory) {}
+
+std::string Store::path_of(const Key& key) const {
+  const std::string hex = key.hex();
+  return (directory_.path() / kObjects / hex.substr(0, 2) / hex).string();
+}
+
+Result<std::shared_ptr<const Fd>> Store::shelf(const Key& key, IfMissing if_missing) {
+  return directory_.folder(fmt::format("{}/{:02x}", kObjects, key.bytes[0]), if_missing);
+}
+
+Result<Store::Loaded> Store::load(const Key& key) {
+  const std::string path = path_of(key);
+  const auto folder = shelf(key, IfMissing::kFail);
+  if (!folder) return folder.error();
+  auto file = open_file((*folder)->get(), key.hex(), path, directory_.trust());
+  if (!file) {
+    const bool unsafe = file.error().detail == kUnsafe;
+    if (!unsafe && !is_damage(file.error())) return file.error();
+    return Loaded{OpenFile{}, Error{ErrorCode::kDamaged, file.error().message, ""}};
+  }
+  auto bytes = read_whole(*file, path);
+  if (!bytes) {
+    if (!is_damage(bytes.error())) return bytes.error();
+    return Loaded{std::move(*file), bytes.error()};
+  }
+  auto object = decode(*bytes);
+  if (object && object->key.key != key) {
+    object = Error{ErrorCode::kDamaged, "the object is named " + object->key.key.hex(), ""};
+  }
+  return Loaded{std::move(*file), std::move(object)};
+}
+
+Result<std::optional<Object>> Store::load_checked(
+    const Key& key, const std::function<Result<void>(const Object&)>& fits) {
+  if (known_bad(key)) return std::optional<Object>{};
+  // Twice at most: a writer may replace a damaged object while we look at it.
+  for (int attempt = 0;; ++attempt) {
+    auto loaded = load(key);
+    if (!loaded) {
+      if (loaded.error().code == ErrorCode::kNotFound) return std::optional<Object>{};
+      return loaded.error();
+    }
+    if (loaded->object) {
+      if (auto fine = fits(*loaded->object); !fine) loaded->object = fine.error();
+    }
+    if (loaded->object) {
+      if (!read_only()) touch(loaded->file);
+      return std::optional<Object>(std::move(*loaded->object));
+    }
+    const Error& error = loaded->object.error();
+    if (!is_damage(error)) return error;
+    const bool same = set_aside_file(key, loaded->file.fd ? &loaded->file : nullptr, error.message);
+    if (same || attempt > 0) return error;
+  }
+}
+
+std::optional<Object> Store::find(const KeyRecord& key) {
+  auto found = load_checked(key.key, [&](const Object& object) -> Result<void> {
+    if (object.key.stream == key.stream) return {};
+    return Error{ErrorCode::kDamaged,
+                 "the object is another's: " + first_difference(key, object.key), ""};
+  });
+  if (found) return std::move(*found);
+  const Error& error = found.error();
+  if (error.code == ErrorCode::kUnsupported) {
+    reporter_.count("newer_format");
+  } else if (!is_damage(error)) {
+    reporter_.fault("read_failed", error, "treated as a miss");
+  }
+  return std::nullopt;
+}
+
+Result<std::optional<Object>> Store::read(const Key& key) {
+  return load_checked(key, [](const Object&) { return Result<void>(); });
+}
+
+Result<Object> Store::read_head(const Key& key) {
+  const std::string path = path_of(key);
+  const auto folder = shelf(key, IfMissing::kFail);
+  if (!folder) return folder.error();
+  const auto file = open_file((*folder)->get(), key.hex(), path, directory_.trust());
+  if (!file) return file.error();
+  const auto front = read_bytes(file->fd, 0, kObjectHeaderBytes, path);
+  if (!front) return front.error();
+  const auto header = decode_header(*front);
+  if (!header) return header.error();
+  if (header->file_bytes != file->bytes) {
+    return Error{ErrorCode::kDamaged, path + " is not as long as its header says", ""};
+  }
+  const auto head = read_bytes(file->fd, 0, header->payload_offset, path);
+  if (!head) return head.error();
+  auto object = decode_head(*head);
+  if (object && object->key.key != key) {
+    return Error{ErrorCode::kDamaged, "the object is named " + object->key.key.hex(), ""};
+  }
+  return object;
+}
+
+Result<void> Store::put_once(const Key& key, std::span<const std::byte> encoded) {
+  const auto scratch = directory_.folder(kScratch, IfMissing::kCreate);
+  if (!scratch) return scratch.error();
+  const auto folder = shelf(key, IfMissing::kCreate);
+  if (!folder) return folder.error();
+  return publish_file((*scratch)->get(), (*folder)->get(), key.hex(), encoded, path_of(key));
+}
+
+Result<void> Store::put(const Key& key, std::span<const std::byte> encoded) {
+  auto stored = put_once(key, encoded);
+  if (!stored && stored.error().code == ErrorCode::kNotFound) {
+    // The directory was removed underfoot: what is open leads nowhere, so open it anew.
+    directory_.refresh();
+    reporter_.count("directory_reopened");
+    stored = put_once(key, encoded);
+  }
+  if (stored) {
+    const std::lock_guard lock(mutex_);
+    bad_.erase(key);
+  }
+  return stored;
+}
+
+Result<void> Store::remove(const Key& key) {
+  const auto folder = shelf(key, IfMissing::kFail);
+  if (!folder) {
+    if (folder.error().code == ErrorCode::kNotFound) return {};
+    return folder.error();
+  }
+  if (unlinkat((*folder)->get(), key.hex().c_str(), 0) != 0 && errno != ENOENT) {
+    return os_error("remove", path_of(key), errno);
+  }
+  return {};
+}
+
+bool Store::known_bad(const Key& key) {
+  const std::lock_guard lock(mutex_);
+  return bad_.contains(key);
+}
+
+void Store::set_aside(const Key& key, std::string_view why) {
+  (void)set_aside_file(key, nullptr, why);
+}
+
+// Returns false when the file that was read has been replaced since.
+bool Store::set_aside_file(const Key& key, const OpenFile* file, std::string_view why) {
+  const std::string name = key.hex();
+  const auto folder = shelf(key, IfMissing::kFail);
+  if (!read_only() && folder) {
+    struct stat status {};
+    if (file != nullptr &&
+        fstatat((*folder)->get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+        (status.st_ino != file->inode || status.st_dev != file->device)) {
+      return false;
+    }
+    const auto taken = quarantine_.take((*folder)->get(), name, why);
+    if (taken) {
+      reporter_.count("quarantined");
+      return true;
+    }
+    reporter_.fault("quarantine_failed", taken.error(), "the damaged object stays and is not used");
+  }
+  reporter_.count("damaged_ignored");
+  const std::lock_guard lock(mutex_);
+  bad_.insert(key);
+  return true;
+}
+
+Result<std::vector<StoredObject>> Store::list(std::string_view hex_prefix) {
+  std::vector<StoredObject> objects;
+  const auto top = directory_.folder(kObjects, IfMissing::kFail);
+  if (!top) {
+    if (top.error().code == ErrorCode::kNotFound) return objects;
+    return top.error();
+  }
+  auto shelves = names_in((*top)->get(), (directory_.path() / kObjects).string());
+  if (!shelves) return shelves.error();
+  for (const std::string& label : *shelves) {
+    const std::size_t common = std::min(label.size(), hex_prefix.size());
+    if (hex_prefix.substr(0, common) != label.substr(0, common)) continue;
+    const auto folder = directory_.folder(fmt::format("{}/{}", kObjects, label), IfMissing::kFail);
+    if (!folder) continue;
+    const auto names = names_in((*folder)->get(), (directory_.path() / kObjects / label).string());
+    if (!names) return names.error();
+    for (const std::string& name : *names) {
+      if (!name.starts_with(hex_prefix) || !name.starts_with(label)) continue;
+      const auto key = Key::from_hex(name);
+      struct stat status {};
+      if (!key || fstatat((*folder)->get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
+        continue;
+      }
+      const std::int64_t used = std::int64_t{status.st_atim.tv_sec} * 1000;
+      objects.push_back({*key, static_cast<std::uint64_t>(status.st_size), used});
+    }
+  }
+  std::sort(objects.begin(), objects.end(),
+            [](const StoredObject& a, const StoredObject& b) { return a.key < b.key; });
+  return objects;
+}
+
+std::size_t Store::sweep() {
+  const auto scratch = directory_.folder(kScratch, IfMissing::kFail);
+  if (!scratch || read_only()) return 0;
+  return sweep_scratch((*scratch)->get(), (directory_.path() / kScratch).string());
+}
+
+}  // namespace broach::cache

@@ -1,0 +1,128 @@
+#include "cache/cache.hpp"
+
+#include "tests/cache/samples.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/temp_dir.hpp"
+
+namespace broach::cache {
+
+using broach::test::TempDir;
+using test::object_path;
+using test::Opened;
+using test::sample_object;
+
+namespace fs = std::filesystem;
+
+TEST_CASE("a published object is served by memory, then by the directory", "[cache]") {
+  const TempDir dir;
+  const Object object = sample_object("a");
+  {
+    Opened cache({dir.path()});
+    CHECK_FALSE(cache->find(object.key));
+    cache->publish(object);
+    const auto hit = cache->find(object.key);
+    REQUIRE(hit);
+    CHECK(hit->layer.kind == LayerKind::kMemory);
+    CHECK(cache->counters()["miss"] == 1);
+    CHECK(cache->counters()["published"] == 1);
+  }
+  Opened cache({dir.path()});
+  const auto hit = cache->find(object.key);
+  REQUIRE(hit);
+  CHECK(hit->layer.kind == LayerKind::kUser);
+  CHECK(hit->layer.name == dir.path().string());
+  CHECK(*hit->object == object);
+  CHECK(cache->find(object.key)->layer.kind == LayerKind::kMemory);
+  CHECK(cache.notices->empty());
+}
+
+TEST_CASE("the first usable candidate is written, and the refused one is told once", "[cache]") {
+  const TempDir open_to_all;
+  const TempDir good;
+  fs::permissions(open_to_all.path(), fs::perms::all);
+  Opened cache({open_to_all.path(), good.path()});
+  const Object object = sample_object("a");
+  cache->publish(object);
+  CHECK(fs::exists(object_path(good.path(), object.key.key)));
+  CHECK(test::files_in(open_to_all.path()) == 0);
+  REQUIRE(cache.notices->size() == 1);
+  CHECK(cache.told(open_to_all.path().string()));
+}
+
+TEST_CASE("without a usable directory binaries are kept in memory, said once", "[cache]") {
+  // Below a file nothing can be created; in /proc root may try and is refused by mkdir only.
+  const fs::path useless = GENERATE(fs::path("/dev/null/cache"), fs::path("/proc/none/cache"));
+  Opened cache({useless});
+  const Object object = sample_object("a");
+  cache->publish(object);
+  cache->publish(sample_object("b"));
+  REQUIRE(cache->find(object.key));
+  CHECK(cache.told("memory only"));
+  CHECK(cache.told(useless.parent_path().string()));
+  const std::size_t told = cache.notices->size();
+  cache->publish(sample_object("c"));
+  CHECK(cache.notices->size() == told);
+}
+
+TEST_CASE("a read-only layer serves what the user's directory lacks", "[cache]") {
+  const TempDir image;
+  const TempDir home;
+  const Object object = sample_object("a");
+  Opened({image.path()})->publish(object);
+  Opened cache({home.path()}, {image.path()});
+  const auto hit = cache->find(object.key);
+  REQUIRE(hit);
+  CHECK(hit->layer.kind == LayerKind::kReadOnly);
+  CHECK(hit->layer.name == image.path().string());
+}
+
+TEST_CASE("a read-only layer that others can write is refused", "[cache]") {
+  const TempDir image;
+  const TempDir home;
+  const Object object = sample_object("a");
+  Opened({image.path()})->publish(object);
+  fs::permissions(image.path(), fs::perms::all);
+  Opened cache({home.path()}, {image.path()});
+  CHECK_FALSE(cache->find(object.key));
+  CHECK(cache.told("could plant code"));
+}
+
+TEST_CASE("a binary that a driver refused is not served again", "[cache]") {
+  const TempDir image;
+  const TempDir home;
+  const Object object = sample_object("a");
+  Opened({image.path()})->publish(object);
+  Opened({home.path()})->publish(object);
+  Opened cache({home.path()}, {image.path()});
+  REQUIRE(cache->find(object.key));
+  cache->distrust(object.key.key, "the driver says: invalid image");
+  CHECK_FALSE(cache->find(object.key));
+  const auto rows = cache->quarantine();
+  REQUIRE(rows);
+  REQUIRE(rows->size() == 1);
+  CHECK(rows->front().why == "the driver says: invalid image");
+  cache->publish(object);
+  CHECK(cache->find(object.key));
+  cache->distrust(object.key.key, "again");
+  CHECK(cache->find(object.key));
+}
+
+TEST_CASE("verify counts and sets aside what is damaged", "[cache]") {
+  const TempDir dir;
+  Opened cache({dir.path()});
+  for (const char* name : {"a", "b", "c"}) cache->publish(sample_object(name));
+  auto report = cache->verify();
+  REQUIRE(report);
+  CHECK(report->objects == 3);
+  CHECK(report->damaged == 0);
+  fs::resize_file(object_path(dir.path(), sample_object("b").key.key), 200);
+  report = cache->verify();
+  REQUIRE(report);
+  CHECK(report->objects == 3);
+  CHECK(report->damaged == 1);
+  REQUIRE(report->findings.size() == 1);
+  CHECK(report->findings[0].find(sample_object("b").key.key.hex()) != std::string::npos);
+  CHECK(cache->verify()->objects == 2);
+}
+
+}  // namespace broach::cache
