@@ -42,7 +42,7 @@ Result<RunReport> run_decode(Runtime& runtime, runtime::Device& device,
                              const DecodeCase& decode_case, const RunOptions& options = {});
 
 /// The same for a problem that is already made.
-Result<RunReport> run_decode(Runtime& runtime, runtime::Device& device,
-                             const DecodeProblem& problem, const RunOptions& options = {});
+Result<RunReport> run_decode(Runtime& runtime, runtime::Device& device, DecodeProblem problem,
+                             const RunOptions& options = {});
 
 }  // namespace broach::contract
