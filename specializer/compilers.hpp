@@ -38,6 +38,7 @@ struct CompilersOptions {
   std::filesystem::path hiprtc_prefix;   ///< A directory of unpacked packages, own loader included.
   std::filesystem::path host_compiler;   ///< empty: c++, g++, clang++ on PATH.
   std::string search_path;               ///< PATH as the caller read it.
+  std::filesystem::path scratch;         ///< Holds workers' private directories; default /tmp.
   std::uint32_t jobs = 0;                ///< Workers a compiler at most; default: cores.
   std::uint32_t time_limit_s = 0;        ///< Default 300.
   std::uint64_t memory_limit_bytes = 0;  ///< Default 8 GiB.

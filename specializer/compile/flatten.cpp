@@ -1,0 +1,184 @@
+#include "specializer/compile/flatten.hpp"
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <vector>
+
+namespace broach::specializer::rtc {
+namespace {
+
+// Headers met under conditions are written once a meeting; this bounds what that can grow to.
+constexpr std::size_t kMaxTextBytes = std::size_t{16} << 20;
+
+// What a line starts inside of, carried from line to line.
+struct LexState {
+  bool block_comment = false;
+  std::string raw_end;  // `)delimiter"` of an open raw string, else empty.
+};
+
+bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f'; }
+
+std::string_view skip_space(std::string_view text) {
+  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
+  return text;
+}
+
+bool ends_identifier(std::string_view text) {
+  const char c = text.empty() ? ' ' : text.back();
+  return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+// Moves past a quoted literal that starts at `i`; stays on the line when it is not closed.
+std::size_t past_quoted(std::string_view line, std::size_t i) {
+  const char quote = line[i++];
+  while (i < line.size() && line[i] != quote) i += line[i] == '\\' ? 2U : 1U;
+  return std::min(i + 1, line.size());
+}
+
+// Follows comments and literals over one line.
+void follow(std::string_view line, LexState& state) {
+  std::size_t i = 0;
+  while (i < line.size()) {
+    if (state.block_comment) {
+      const std::size_t end = line.find("*/", i);
+      if (end == std::string_view::npos) return;
+      state.block_comment = false;
+      i = end + 2;
+    } else if (!state.raw_end.empty()) {
+      const std::size_t end = line.find(state.raw_end, i);
+      if (end == std::string_view::npos) return;
+      i = end + state.raw_end.size();
+      state.raw_end.clear();
+    } else if (line.substr(i, 2) == "//") {
+      return;
+    } else if (line.substr(i, 2) == "/*") {
+      state.block_comment = true;
+      i += 2;
+    } else if (line[i] == '"') {
+      const std::string_view before = line.substr(0, i);
+      const bool raw = before.ends_with('R') &&
+                       (!ends_identifier(before.substr(0, i - 1)) || before.ends_with("u8R") ||
+                        before.ends_with("uR") || before.ends_with("UR") || before.ends_with("LR"));
+      const std::size_t open = raw ? line.find('(', i) : std::string_view::npos;
+      if (open != std::string_view::npos) {
+        state.raw_end.assign(1, ')');
+        state.raw_end += line.substr(i + 1, open - i - 1);
+        state.raw_end += '"';
+        i = open + 1;
+      } else {
+        i = past_quoted(line, i);
+      }
+    } else if (line[i] == '\'' && !ends_identifier(line.substr(0, i))) {
+      i = past_quoted(line, i);  // A digit separator stands after a digit and is no literal.
+    } else {
+      ++i;
+    }
+  }
+}
+
+struct Directive {
+  std::string_view name;
+  std::string_view rest;
+};
+
+std::optional<Directive> directive_of(std::string_view line) {
+  line = skip_space(line);
+  if (line.empty() || line.front() != '#') return std::nullopt;
+  line = skip_space(line.substr(1));
+  std::size_t length = 0;
+  while (length < line.size() && line[length] >= 'a' && line[length] <= 'z') ++length;
+  return Directive{line.substr(0, length), skip_space(line.substr(length))};
+}
+
+class Flattener {
+ public:
+  explicit Flattener(std::span<const Source> sources) {
+    for (const Source& source : sources) by_name_.emplace(source.name, &source);
+  }
+
+  Result<void> add(const Source& source, int conditions) {
+    if (text_.size() > kMaxTextBytes) {
+      return Error{ErrorCode::kCompileFailed,
+                   source.name + ": the sources join to more than " +
+                       std::to_string(kMaxTextBytes) + " bytes; include headers unconditionally",
+                   ""};
+    }
+    mark_line(1, source.name);
+    LexState state;
+    std::string_view left = source.bytes;
+    for (std::size_t number = 1; !left.empty(); ++number) {
+      const std::string_view line = left.substr(0, left.find('\n'));
+      left.remove_prefix(std::min(left.size(), line.size() + 1));
+      std::optional<Directive> directive;
+      if (!state.block_comment && state.raw_end.empty()) directive = directive_of(line);
+      if (directive && directive->name == "include" && directive->rest.starts_with('"')) {
+        const std::string_view rest = directive->rest.substr(1);
+        const std::string name(rest.substr(0, rest.find('"')));
+        if (auto added = include(name, source, number, conditions); !added) return added;
+        mark_line(number + 1, source.name);
+        continue;
+      }
+      if (directive && directive->name.starts_with("if")) ++conditions;
+      if (directive && directive->name == "endif") --conditions;
+      if (directive && directive->name == "pragma" && directive->rest.starts_with("once")) {
+        text_ += '\n';  // Once is what `include` sees to.
+        continue;
+      }
+      text_ += line;
+      text_ += '\n';
+      follow(line, state);
+    }
+    return {};
+  }
+
+  std::string take() { return std::move(text_); }
+
+ private:
+  // A header met under a condition may be left out by the compiler, so a guard in the text sees
+  // to its being taken once; one met outside any condition is simply never written again.
+  Result<void> include(const std::string& name, const Source& from, std::size_t line,
+                       int conditions) {
+    const auto found = by_name_.find(name);
+    if (found == by_name_.end()) {
+      return Error{ErrorCode::kCompileFailed,
+                   from.name + ":" + std::to_string(line) + ": \"" + name +
+                       "\" is not among the plan's sources",
+                   ""};
+    }
+    if (written_.contains(name) || open_.contains(name)) return {};
+    const std::string guard =
+        "BROACH_ONCE_" + std::to_string(guards_.emplace(name, guards_.size()).first->second);
+    text_.append("#ifndef ").append(guard).append("\n#define ").append(guard).append("\n");
+    if (conditions == 0) written_.insert(name);
+    // The guard is no condition of its own: it holds the first time.
+    open_.insert(name);
+    if (auto added = add(*found->second, conditions); !added) return added;
+    open_.erase(name);
+    text_ += "#endif\n";
+    return {};
+  }
+
+  void mark_line(std::size_t number, std::string_view name) {
+    text_.append("#line ").append(std::to_string(number));
+    text_.append(" \"").append(name).append("\"\n");
+  }
+
+  std::map<std::string, const Source*, std::less<>> by_name_;
+  std::map<std::string, std::size_t> guards_;
+  std::set<std::string> written_;
+  std::set<std::string> open_;  // Being written: their guards are defined.
+  std::string text_;
+};
+
+}  // namespace
+
+Result<std::string> flatten(std::span<const Source> sources) {
+  if (sources.empty()) return Error{ErrorCode::kCompileFailed, "a plan without a source", ""};
+  Flattener flattener(sources);
+  if (auto added = flattener.add(sources.front(), 0); !added) return added.error();
+  return flattener.take();
+}
+
+}  // namespace broach::specializer::rtc

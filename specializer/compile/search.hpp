@@ -1,0 +1,37 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "broach/result.hpp"
+#include "specializer/compilers.hpp"
+
+namespace broach::specializer {
+
+/// Files that exist and might serve, best first, and every path that was looked at.
+struct Candidates {
+  std::vector<std::filesystem::path> files;
+  std::vector<std::string> tried;
+};
+
+/// Looks for a compiler's file. No library is opened.
+///
+/// NVRTC and hiprtc: the option alone where it is set; else the directories of this process's
+/// loader (LD_LIBRARY_PATH, its defaults), those of /etc/ld.so.conf, then the toolkits' usual
+/// places; a directory's newest version first. hiprtc with a prefix: that prefix alone.
+/// Host compiler: the option alone where it is set; else c++, g++, clang++ on `search_path`.
+Candidates find_compiler(CompilerKind kind, const CompilersOptions& options);
+
+/// Looks for broach-rtc: the option alone where it is set; else beside the program, beside the
+/// library that holds this code, and in `../libexec/broach` and `../bin` of both.
+Candidates find_worker(const CompilersOptions& options);
+
+/// How a program is started with the loader and libraries of a prefix: the words before the
+/// program's own path.
+///
+/// Errors:  kCompilerMissing with the loaders tried.
+Result<std::vector<std::string>> prefix_command(const std::filesystem::path& prefix);
+
+}  // namespace broach::specializer

@@ -1,0 +1,83 @@
+#include "tools/rtc/guard.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+namespace broach::rtc {
+namespace {
+
+volatile pid_t first_parent = 0;
+
+Error os_error(const char* what) {
+  return Error{ErrorCode::kIo, std::string(what) + ": " + std::strerror(errno), ""};
+}
+
+// The kernel sends this when the *thread* that started us ends, which is no reason to stop.
+void on_parent_signal(int) {
+  if (::getppid() != first_parent) ::kill(0, SIGKILL);
+}
+
+}  // namespace
+
+Result<int> take_socket() {
+  struct stat info {};
+  if (::fstat(STDIN_FILENO, &info) != 0 || !S_ISSOCK(info.st_mode)) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "standard input is no socket: broach-rtc is started by the broach library", ""};
+  }
+  const int socket = ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  const int empty = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (socket < 0 || empty < 0) return os_error("descriptors");
+  if (::dup2(empty, STDIN_FILENO) < 0 || ::dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {
+    return os_error("dup2");
+  }
+#ifdef SYS_close_range
+  const auto first = static_cast<unsigned>(STDERR_FILENO + 1);
+  const auto own = static_cast<unsigned>(socket);
+  if (own > first) ::syscall(SYS_close_range, first, own - 1, 0);
+  ::syscall(SYS_close_range, own + 1, ~0U, 0);
+#endif
+  return socket;
+}
+
+void die_with_parent(int socket, std::string scratch) {
+  first_parent = ::getppid();
+  struct sigaction action {};
+  action.sa_handler = on_parent_signal;
+  action.sa_flags = SA_RESTART;
+  ::sigaction(SIGHUP, &action, nullptr);
+  ::prctl(PR_SET_PDEATHSIG, SIGHUP);
+  std::thread([socket, scratch = std::move(scratch)] {
+    // Asking for no event but the hang-up leaves the requests to the main thread.
+    pollfd entry{socket, POLLRDHUP, 0};
+    while (::poll(&entry, 1, -1) < 0 && errno == EINTR) {
+    }
+    std::error_code ignored;
+    std::filesystem::remove_all(scratch, ignored);
+    ::kill(0, SIGKILL);
+  }).detach();
+}
+
+Result<void> limit_memory(std::uint64_t bytes) {
+  const rlimit none{0, 0};
+  ::setrlimit(RLIMIT_CORE, &none);
+  if (bytes == 0) return {};
+  const rlimit limit{bytes, bytes};
+  if (::setrlimit(RLIMIT_AS, &limit) != 0) return os_error("setrlimit(RLIMIT_AS)");
+  return {};
+}
+
+}  // namespace broach::rtc

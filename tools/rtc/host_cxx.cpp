@@ -1,0 +1,117 @@
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string_view>
+#include <system_error>
+
+#include "specializer/compile/elf_build_id.hpp"
+#include "specializer/compile/flatten.hpp"
+#include "tools/rtc/child_process.hpp"
+#include "tools/rtc/compiler.hpp"
+#include "tools/rtc/log.hpp"
+
+namespace broach::rtc {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string first_line(std::string_view text) {
+  return std::string(text.substr(0, text.find('\n')));
+}
+
+std::string build_id_or_empty(const fs::path& file) {
+  auto id = specializer::rtc::build_id_of(file);
+  return id ? *id : std::string();
+}
+
+// GCC's first line starts with the name it was called by, which is not the compiler's.
+std::string version_words(const std::string& line, const fs::path& driver) {
+  const std::string called = driver.filename().string() + " (";
+  return line.starts_with(called) ? "g++ (" + line.substr(called.size()) : line;
+}
+
+class HostCxx final : public Compiler {
+ public:
+  const Opened& opened() const override { return opened_; }
+
+  Result<void> open(const OpenRequest& request) {
+    driver_ = request.path;
+    scratch_ = request.scratch;
+    auto version = ask("--version");
+    if (!version) return version.error();
+    auto machine = ask("-dumpmachine");
+    if (!machine) return machine.error();
+    opened_.words = version_words(*version, driver_);
+    opened_.key_text = opened_.words + " " + *machine;
+    opened_.targets = {*machine};
+    opened_.images = {{driver_.string(), build_id_or_empty(driver_)}};
+    // The compiler proper. A driver that names none (clang, a wrapper such as ccache) stands on
+    // files that are not known here: without a build id it is asked every time.
+    auto proper = ask("-print-prog-name=cc1plus");
+    const bool named = proper && proper->starts_with('/');
+    opened_.images.push_back({named ? *proper : "", named ? build_id_or_empty(*proper) : ""});
+    return {};
+  }
+
+  Result<Compiled> compile(const CompileRequest& request) override {
+    const auto start = std::chrono::steady_clock::now();
+    auto text = specializer::rtc::flatten(request.sources);
+    if (!text) return text.error();
+    const fs::path output = scratch_ / "out.so";
+    // A name that needs a random number takes it from here, so that the same bytes come out.
+    std::vector<std::string> command = {driver_.string(), "-frandom-seed=broach"};
+    command.insert(command.end(), request.options.begin(), request.options.end());
+    command.insert(command.end(), {"-o", output.string(), "-x", "c++", "-"});
+    auto child = run_child(command, *text);
+    if (!child) return child.error();
+    Compiled compiled;
+    compiled.log = std::move(child->err) + child->out;
+    if (child->status != 0) {
+      std::error_code ignored;
+      fs::remove(output, ignored);
+      return Error{ErrorCode::kCompileFailed, first_complaint(compiled.log), compiled.log};
+    }
+    std::ifstream in(output, std::ios::binary);
+    compiled.binary.assign(std::istreambuf_iterator<char>(in), {});
+    std::error_code ignored;
+    fs::remove(output, ignored);
+    if (compiled.binary.empty()) {
+      return Error{ErrorCode::kCompileFailed, "the compiler wrote no shared object", compiled.log};
+    }
+    compiled.compile_ms = static_cast<std::uint32_t>(
+        std::chrono::ceil<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start)
+            .count());
+    return compiled;
+  }
+
+ private:
+  Result<std::string> ask(const std::string& option) const {
+    auto child = run_child({driver_.string(), option}, "");
+    if (!child) return child.error();
+    if (child->status != 0 || child->out.empty()) {
+      return Error{ErrorCode::kCompilerMissing,
+                   driver_.string() + " " + option + " failed: it is no C++ compiler", child->err};
+    }
+    return first_line(child->out);
+  }
+
+  fs::path driver_;
+  fs::path scratch_;
+  Opened opened_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Compiler>> open_host_cxx(const OpenRequest& request) {
+  auto compiler = std::make_unique<HostCxx>();
+  if (auto opened = compiler->open(request); !opened) return opened.error();
+  return std::unique_ptr<Compiler>(std::move(compiler));
+}
+
+}  // namespace broach::rtc
