@@ -122,7 +122,7 @@ class Toolchain {
     }
     request.options = plan.options;
     auto answer = (*lease)->process->exchange(request, deadline());
-    if (!answer) return lost(plan, compiler, std::move(answer).error());
+    if (!answer) return lost(plan, compiler, (*lease)->opened.targets, std::move(answer).error());
     if (auto* compiled = std::get_if<rtc::Compiled>(&*answer)) {
       CompileOutput output;
       output.binary.resize(compiled->binary.size());
@@ -135,7 +135,7 @@ class Toolchain {
     if (auto* failed = std::get_if<rtc::Failed>(&*answer)) {
       return refused(plan, compiler, std::move(*failed));
     }
-    return lost(plan, compiler,
+    return lost(plan, compiler, (*lease)->opened.targets,
                 Error{ErrorCode::kCompilerDied, "answered with another message", ""});
   }
 
@@ -275,8 +275,19 @@ class Toolchain {
     return error;
   }
 
+  // hiprtc aborts on an architecture that its comgr does not know.
+  std::string advice(const Plan& plan, const std::vector<std::string>& targets) const {
+    if (kind_ != CompilerKind::kHiprtc) return "another version of the compiler may accept it";
+    const std::string arch = plan.target.arch.substr(0, plan.target.arch.find(':'));
+    const bool known = std::find(targets.begin(), targets.end(), arch) != targets.end();
+    return (known ? "another hiprtc may accept it: "
+                  : "it does not know " + arch + ", use a newer hiprtc: ") +
+           "name one (BROACH_HIPRTC) or fetch one with tools/fetch-hiprtc (BROACH_HIPRTC_PREFIX)";
+  }
+
   // The worker is dead.
-  Error lost(const Plan& plan, const CompilerIdentity& compiler, Error why) const {
+  Error lost(const Plan& plan, const CompilerIdentity& compiler,
+             const std::vector<std::string>& targets, Error why) const {
     if (why.code == ErrorCode::kTimedOut) {
       why.message = subject(plan, compiler) + " was stopped after " +
                     seconds(options_.time_limit_s) +
@@ -292,10 +303,7 @@ class Toolchain {
     }
     const std::string limit = " (memory limit " + mebibytes(options_.memory_limit_bytes) + "); ";
     why.message = subject(plan, compiler) + " took its worker down: " + why.message + limit +
-                  (kind_ == CompilerKind::kHiprtc
-                       ? "an older hiprtc aborts on an architecture that it does not know: use a "
-                         "newer one, fetched with tools/fetch-hiprtc (BROACH_HIPRTC_PREFIX)"
-                       : "this process goes on; another version of the compiler may accept it");
+                  advice(plan, targets);
     return why;
   }
 

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "tools/rtc/compiler.hpp"
@@ -11,6 +13,9 @@ namespace broach::rtc {
 namespace {
 
 constexpr std::string_view kArchOption = "--offload-arch=";
+
+// 64 bits of a build id tell builds apart that anyone will ever meet.
+constexpr std::size_t kKeyDigits = 16;
 
 class Hiprtc final : public Compiler {
  public:
@@ -30,7 +35,7 @@ class Hiprtc final : public Compiler {
                                  {api_.binary_size, "hiprtcGetCodeSize"},
                                  {api_.binary, "hiprtcGetCode"}});
     if (!loaded) return loaded;
-    return identify(*library);
+    return identify();
   }
 
   Result<Compiled> compile(const CompileRequest& request) override {
@@ -68,50 +73,67 @@ class Hiprtc final : public Compiler {
     return out;
   }
 
-  // The version words say little: the code comes from the LLVM inside comgr. The libraries' build
-  // ids are in the identity, so that a distribution's rebuild is another compiler.
-  Result<void> identify(const SharedLibrary& library) {
-    const std::string version = version_of(library);
+  // The version words say little: the code comes from the LLVM inside or beside comgr. The build
+  // ids are in the identity, so that a distribution's rebuild of any of them is another compiler.
+  Result<void> identify() {
+    int major = 0;
+    int minor = 0;
+    api_.version(&major, &minor);
+    const std::string version = std::to_string(major) + "." + std::to_string(minor);
     // comgr is opened at the first compile, so there has to be one; an architecture that every
     // release knows keeps it from aborting.
     auto compiled = compile_program(api_, {{"identity.hip", ""}}, {"--offload-arch=gfx906"});
-    opened_.images = images_named({"libamdhip64.", "libhiprtc.", "libamd_comgr."});
-    if (opened_.images.empty() ||
-        opened_.images.back().path.find("libamd_comgr.") == std::string::npos) {
+    opened_.images = images_named(
+        {"libamdhip64.", "libhiprtc.", "libamd_comgr.", "libhiprtc-builtins.", "libLLVM"});
+    const auto comgr_image = std::find_if(
+        opened_.images.begin(), opened_.images.end(),
+        [](const Image& image) { return image.path.find("/libamd_comgr.") != std::string::npos; });
+    if (comgr_image == opened_.images.end()) {
       return Error{
           ErrorCode::kCompilerMissing,
           "hiprtc opened no comgr" + (compiled ? std::string() : ": " + compiled.error().message),
           compiled ? "" : compiled.error().detail};
     }
-    const std::string comgr = comgr_version(opened_.images.back().path);
+    const std::string comgr = ask_comgr(comgr_image->path);
     opened_.key_text = "hiprtc " + version + " comgr " + comgr;
-    for (const Image& image : opened_.images) opened_.key_text += " " + image.build_id;
-    opened_.words = "hiprtc " + version + " (comgr " + comgr + ")";
-    for (const Image& image : images_named({"libhiprtc-builtins.", "libLLVM"})) {
-      opened_.images.push_back(image);
+    for (const Image& image : opened_.images) {
+      opened_.key_text.append(" ").append(image.build_id, 0, kKeyDigits);
     }
+    opened_.words =
+        "hiprtc " + release_of(opened_.images.front().path, version) + " (comgr " + comgr + ")";
     return {};
   }
 
-  // The release where the library tells it: hiprtcVersion counts otherwise (9.0 in release 5.2).
-  std::string version_of(const SharedLibrary& library) const {
-    int (*runtime_version)(int*) = nullptr;
-    int packed = 0;
-    if (library.load({{runtime_version, "hipRuntimeGetVersion"}}) &&
-        runtime_version(&packed) == 0 && packed > 0) {
-      return std::to_string(packed / 10'000'000) + "." + std::to_string(packed / 100'000 % 100) +
-             "." + std::to_string(packed % 100'000);
-    }
-    int major = 0;
-    int minor = 0;
-    api_.version(&major, &minor);
-    return std::to_string(major) + "." + std::to_string(minor);
+  // hiprtcVersion counts on its own (9.0 in releases 5.2 and 6.4); people know the release, which
+  // the file's full name ends in.
+  static std::string release_of(const std::string& path, const std::string& otherwise) {
+    std::error_code error;
+    const std::string name = std::filesystem::canonical(path, error).filename().string();
+    const std::size_t at = name.find(".so.");
+    if (error || at == std::string::npos) return otherwise;
+    const std::string release = name.substr(at + 4);
+    return release.find('.') == std::string::npos ? otherwise : release;
   }
 
-  static std::string comgr_version(const std::string& path) {
+  // comgr's version, and what it can compile for into the targets.
+  std::string ask_comgr(const std::string& path) {
     void (*get_version)(std::size_t*, std::size_t*) = nullptr;
+    int (*isa_count)(std::size_t*) = nullptr;
+    int (*isa_name)(std::size_t, const char**) = nullptr;
     auto library = SharedLibrary::open(path);
-    if (!library || !library->load({{get_version, "amd_comgr_get_version"}})) return "unknown";
+    if (!library || !library->load({{get_version, "amd_comgr_get_version"},
+                                    {isa_count, "amd_comgr_get_isa_count"},
+                                    {isa_name, "amd_comgr_get_isa_name"}})) {
+      return "unknown";
+    }
+    std::size_t count = 0;
+    if (isa_count(&count) != 0) count = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      const char* name = nullptr;
+      if (isa_name(i, &name) != 0 || name == nullptr) continue;
+      const std::string_view triple = name;
+      opened_.targets.emplace_back(triple.substr(triple.rfind('-') + 1));
+    }
     std::size_t major = 0;
     std::size_t minor = 0;
     get_version(&major, &minor);
