@@ -16,7 +16,7 @@ template <class Combine, class Lane>
 inline void meet_warp(Thread thread, Lane& lane) {
   struct Erased {
     static void apply(void* const* lanes, unsigned count) {
-      Lane* typed[kWarpLanes];
+      Lane* typed[kWarpLanes] = {};
       for (unsigned i = 0; i < count; ++i) typed[i] = static_cast<Lane*>(lanes[i]);
       Combine::apply(typed, count);
     }
@@ -183,9 +183,6 @@ BROACH_DEVICE float sum_tree(Thread thread, float (&part)[kBatch]) {
 /// The larger of two numbers; of a number and a NaN, the number.
 BROACH_DEVICE float larger(float a, float b) { return a >= b || b != b ? a : b; }
 
-/// The largest of the lanes' values, NaNs left out where there is a number.
-BROACH_DEVICE float max_warp(Thread thread, float value);
-
 #if defined(BROACH_HOST)
 struct MaxLane {
   float value;
@@ -201,6 +198,7 @@ struct Max {
 };
 #endif
 
+/// The largest of the lanes' values, NaNs left out where there is a number.
 BROACH_DEVICE float max_warp([[maybe_unused]] Thread thread, float value) {
 #if defined(BROACH_HOST)
   MaxLane lane{value, value};
