@@ -71,7 +71,7 @@ Result<void> check_form(const WindowRowsShape& shape) {
 
 }  // namespace
 
-Result<void> check(const WindowRowsShape& shape, const Target& target) {
+Result<void> check_ranges(const WindowRowsShape& shape) {
   if (std::find(std::begin(kHeadDims), std::end(kHeadDims), shape.head_dim) ==
       std::end(kHeadDims)) {
     return refused(ErrorCode::kInvalidArgument,
@@ -89,7 +89,11 @@ Result<void> check(const WindowRowsShape& shape, const Target& target) {
                                kMaxWindow));
   }
   if (auto layout = check_layout(shape); !layout) return layout;
-  if (auto form = check_form(shape); !form) return form;
+  return check_form(shape);
+}
+
+Result<void> check(const WindowRowsShape& shape, const Target& target) {
+  if (auto ranges = check_ranges(shape); !ranges) return ranges;
   return window_rows::check_served(shape, target);
 }
 

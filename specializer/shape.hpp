@@ -10,7 +10,12 @@
 
 namespace broach::specializer {
 
-/// Says whether the family can serve a shape on a target.
+/// Says whether each field of a shape is in range and the fields agree, on whatever target.
+///
+/// Errors:  kInvalidArgument with the field, its value, and what would work.
+Result<void> check_ranges(const WindowRowsShape& shape);
+
+/// Says whether the family can serve a shape on a target: the ranges, and that a kernel exists.
 ///
 /// Errors:  kInvalidArgument or kUnsupported with the field, its value, and what would work.
 Result<void> check(const WindowRowsShape& shape, const Target& target);
