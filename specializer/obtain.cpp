@@ -12,9 +12,6 @@
 namespace broach::specializer {
 namespace {
 
-constexpr std::int64_t kSecondMs = 1000;
-constexpr std::int64_t kDayMs = 24 * 3600 * kSecondMs;
-
 std::string plan_words(const Plan& plan) {
   std::string words = plan.family;
   for (const ShapeParameter& parameter : plan.parameters) {
@@ -26,17 +23,6 @@ std::string plan_words(const Plan& plan) {
 cache::Description describe(const Plan& plan, const CompilerIdentity& compiler) {
   return {plan.family,       plan.target.name,  plan.shape_json,
           source_hash(plan), compiler.key_text, std::string(name_of(plan.kind))};
-}
-
-// A failure as it is told again: what happened then, when, and what ends the memory of it.
-Error remembered(const cache::Failure& failure, std::int64_t now_ms) {
-  const auto seconds = [&](std::int64_t ms) { return std::max<std::int64_t>(0, ms / kSecondMs); };
-  Error error = failure.error;
-  error.message = fmt::format(
-      "{} (remembered: it failed {} s ago, and is tried again in {} s or with another compiler)",
-      failure.error.message, seconds(now_ms - failure.created_unix_ms),
-      seconds(failure.expires_unix_ms - now_ms));
-  return error;
 }
 
 // Every field but the compiler, which labels exactly one.
@@ -79,17 +65,9 @@ class Obtaining {
 
   Result<cache::Object> make(const cache::KeyRecord& key, const CompilerIdentity& expected,
                              const cache::Stage& stage) {
-    // Looked up here, where no other thread or process compiles this key: a failure that another
-    // one has just left counts too.
-    if (auto failure = cache_.failure(key.key)) {
-      return remembered(*failure, steps_.now_unix_ms());
-    }
     stage("compile");
     auto output = steps_.compile(plan_);
-    if (!output) {
-      remember(key, expected, output.error());
-      return output.error();
-    }
+    if (!output) return output.error();
     compiled_ = true;
     stage("limits");
     auto limits = read_limits(plan_, output->binary, output->log);
@@ -115,23 +93,14 @@ class Obtaining {
     if (output->compiler.key_text == expected.key_text) return object;
 
     // The compiler was replaced since its identity was asked for: the binary belongs to the new
-    // one's key. It serves this call; whoever waits for the old key compiles for itself.
+    // one's key. It serves this call. The code is one that the cache does not remember.
     object.key = key_of(plan_, output->compiler.key_text);
     other_ = cache_.publish(std::move(object));
-    return Error{ErrorCode::kCompileFailed,
+    return Error{ErrorCode::kCompilerMissing,
                  fmt::format("the compiler for {} changed from {} to {} while it compiled; asking "
                              "again works",
                              plan_.target.name, expected.words, output->compiler.words),
                  ""};
-  }
-
-  void remember(const cache::KeyRecord& key, const CompilerIdentity& compiler,
-                const Error& error) const {
-    const std::int64_t keep_ms = remembered_ms(error.code);
-    if (keep_ms == 0) return;
-    const std::int64_t now_ms = steps_.now_unix_ms();
-    cache_.remember_failure(
-        {key.key, plan_.target.name, compiler.key_text, error, now_ms, now_ms + keep_ms});
   }
 
   // Serves what some compiler made of this very plan: the key's other fields are all the same, and
@@ -183,20 +152,6 @@ class Obtaining {
 };
 
 }  // namespace
-
-std::int64_t remembered_ms(ErrorCode code) noexcept {
-  switch (code) {
-    case ErrorCode::kCompileFailed:
-      return 7 * kDayMs;  // The same source and compiler give the same errors.
-    case ErrorCode::kCompilerDied:
-      return kDayMs;
-    case ErrorCode::kTimedOut:
-    case ErrorCode::kOutOfMemory:
-      return 600 * kSecondMs;  // A busy machine's trouble, most of the time.
-    default:
-      return 0;
-  }
-}
 
 std::string least_driver(const Target& target, const CompilerIdentity& compiler) {
   if (target.vendor != Vendor::kNvidia) return "";

@@ -19,14 +19,9 @@ struct ObtainSteps {
 /// A binary is published only under the key of the compiler that made it. Where no compiler can be
 /// found, a binary that any compiler made of the same plan serves.
 ///
-/// Errors:  as Forge::obtain.
+/// Errors:  as Forge::obtain; the cache remembers those that would come again.
 Result<Artifact> obtain(cache::Cache& cache, const ObtainSteps& steps, const Plan& plan,
                         OnMiss on_miss);
-
-/// How long a failed compile is remembered; zero where the next try may well succeed.
-///
-/// Units:   milliseconds.
-std::int64_t remembered_ms(ErrorCode code) noexcept;
 
 /// The least driver that loads a target's binary made by a compiler, "" where none applies.
 std::string least_driver(const Target& target, const CompilerIdentity& compiler);
