@@ -93,17 +93,17 @@ const Table kTable[] = {
     {"p_relative", &FormBounds::p_relative, 1, 1, 1, -1, 0,
      [](double b) { return Moved{.p0 = 1 + b, .p1 = 1 - b}; }},
     {"p_absolute", &FormBounds::p_absolute, 1, 1, 1, -1, 0,
-     [](double b) {
-       // An absolute error is allowed beside a greatest weight of 1, where the sum is at least 1;
-       // here it is 2, so twice the bound is the least that shows.
-       return Moved{.p_added = 2 * b};
-     }},
+     [](double b) { return Moved{.p_added = b}; }},
+    // One step over both keys, from an accumulator of 0.
+    {"value_step", &FormBounds::value_step, 1, 1, 1, -1, 0,
+     [](double b) { return Moved{.numerator = b}; }},
     {"numerator_chain", &FormBounds::numerator_chain, 1, 1, 1, -1, 0,
      [](double b) { return Moved{.numerator = b}; }},
     {"denominator_chain", &FormBounds::denominator_chain, 1, 1, 2, 1, 0,
      [](double b) { return Moved{.denominator = 1 / (1 + b)}; }},
+    // Two keys, beside a sum of weights of 2: a bound a key, of |v| and of 1.
     {"underflow", &FormBounds::underflow, 1, 1, 1, -1, 0,
-     [](double b) { return Moved{.added = 2 * 2 * b}; }},
+     [](double b) { return Moved{.added = 2 * b}; }},
     {"division", &FormBounds::division, 1, 1, 2, 1, 0,
      [](double b) { return Moved{.quotient = 1 + b}; }},
 };
@@ -117,6 +117,8 @@ TEST_CASE("each bound allows what it says and no more", "[tools][contract][bound
     view.softcap = row.softcap;
     FormBounds bounds;
     bounds.*row.bound = kBound;
+    bounds.exponentials = 1;
+    bounds.tile_keys = 64;
     RowRange range;
     range_of(view, bounds, range);
     const double exact = output(view, row.s0, row.s1, {});
@@ -130,6 +132,29 @@ TEST_CASE("each bound allows what it says and no more", "[tools][contract][bound
     range_of(view, FormBounds{}, range);
     CHECK_FALSE((inside >= range.lowest[0] && inside <= range.highest[0]));
   }
+}
+
+TEST_CASE("each move of the maximum that the spreads allow is one more exponential",
+          "[tools][contract][bounds]") {
+  // Keys 63 and 64 lie in two tiles; the second may or may not move the maximum.
+  const auto radius = [](double s1, double spread) {
+    RowView view = two_keys(1, s1, 1, -1);
+    view.first_position = 63;
+    FormBounds bounds;
+    bounds.exponential = kBound;
+    bounds.exponentials = 1;
+    bounds.tile_keys = 64;
+    bounds.score_relative = spread;
+    RowRange range;
+    range_of(view, bounds, range);
+    const double weight = std::exp(s1 - 1);
+    return (range.highest[0] - range.exact[0]) * (1 + weight) * (1 + weight) / (4 * weight);
+  };
+  CHECK(radius(0.5, 0) == Approx(kBound).epsilon(0.01));
+  CHECK(radius(1.5, 0) == Approx(2 * kBound).epsilon(0.01));
+  // Within both scores' spread of 2^-20, the move may come or not: it is allowed for.
+  CHECK(radius(1 - 0x1p-21, 0x1p-20) == Approx(2 * kBound).epsilon(0.02));
+  CHECK(radius(1 - 0x1p-18, 0x1p-20) == Approx(kBound).epsilon(0.02));
 }
 
 TEST_CASE("no spread of the scores lets an output leave the values' hull",

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "broach/result.hpp"
 #include "broach/types.hpp"
 
 namespace broach::contract {
@@ -18,7 +19,7 @@ constexpr double gamma_of(double roundings, double unit = kFloatUnit) noexcept {
 
 /// What the fp32 steps of a form may do to one row, before the numbers are known.
 ///
-/// Source:  docs/numerics.md, "Ranges", derives each and says which step it belongs to. A test
+/// Source:  docs/numerics_ranges.md, derives each and says which step it belongs to. A test
 ///          takes each away and shows that the checker then turns red.
 struct FormBounds {
   /// A score made by fma chains and trees: error at most this times sum |scale q k|.
@@ -31,11 +32,19 @@ struct FormBounds {
   double tanh_relative = 0;
   /// Roundings of the exponentials' arguments: relative to the distance to the maximum.
   double argument = 0;
-  /// A weight's exponentials (own, and those that carry it to the final maximum): relative.
+  /// One exponential: relative; and how many of them every weight passes.
   double exponential = 0;
+  double exponentials = 0;
+  /// Keys a tile where weights are carried along as the maximum moves from tile to tile: each move
+  /// that the scores' spread allows is one more exponential. 0 where there is no such chain.
+  std::int32_t tile_keys = 0;
   /// The weight's representation when it meets V, in the numerator only: relative and absolute.
   double p_relative = 0;
   double p_absolute = 0;
+  /// P x V made by k16 matrix steps from 0 a tile: each adds at most this times |acc| + sum |p v|;
+  /// and how many steps (P's halves) 16 keys take.
+  double value_step = 0;
+  std::int32_t halves = 1;
   /// Sums of weights times values, and of weights: relative to the sums of magnitudes.
   double numerator_chain = 0;
   double denominator_chain = 0;
@@ -47,5 +56,14 @@ struct FormBounds {
 
 /// The bounds of `chunk256` for a row that sees `keys` keys over `chunks` chunks.
 FormBounds chunk256_bounds(const WindowRowsShape& shape, std::int64_t keys, std::int64_t chunks);
+
+/// The bounds of `tile64`, in either form, for a row that sees keys of `tiles` tiles.
+FormBounds tile64_bounds(const WindowRowsShape& shape, std::int64_t tiles);
+
+/// The bounds of a row that sees `keys` keys from `first_position` on, by the shape's arithmetic.
+///
+/// Errors:  kUnsupported naming the arithmetic that has none.
+Result<FormBounds> bounds_of(const WindowRowsShape& shape, std::int64_t first_position,
+                             std::int64_t keys);
 
 }  // namespace broach::contract

@@ -15,8 +15,6 @@
 namespace broach::contract {
 namespace {
 
-constexpr std::int32_t kChunk = 256;
-
 // Whether the first offence is worse: a wrong class before any distance, then the greater distance,
 // then the earlier output, so that the report does not depend on the threads' order.
 bool worse(const Offender& a, const Offender& b) {
@@ -66,16 +64,12 @@ void judge(std::uint16_t bits, Dtype dtype, Offender where, RangeReport& report)
   blame(report, where);
 }
 
-FormBounds bounds_of(const WindowRowsShape& shape, const RowView& view) {
-  const std::int32_t last = view.first_position + view.keys - 1;
-  return chunk256_bounds(shape, view.keys, last / kChunk - view.first_position / kChunk + 1);
-}
-
 void check_row(const DecodeProblem& problem, std::span<const std::uint16_t> out, std::int32_t row,
                std::int32_t kv_head, RangeReport& report) {
   const RowView view = view_of(problem, row, kv_head);
   RowRange range;
-  range_of(view, bounds_of(problem.shape, view), range);
+  // check_decode has seen that the arithmetic has bounds.
+  range_of(view, *bounds_of(problem.shape, view.first_position, view.keys), range);
   for (std::int32_t g = 0; g < view.heads; ++g) {
     const std::int32_t head = kv_head * view.heads + g;
     const auto from = static_cast<std::size_t>(problem.out_at(row, head));
@@ -113,11 +107,7 @@ Result<RangeReport> check_decode(const DecodeProblem& problem, std::span<const s
         fmt::format("{} outputs were given for a problem of {}", out.size(), problem.out_elems()),
         ""};
   }
-  if (problem.shape.arith != Arith::kChunk256) {
-    return Error{ErrorCode::kUnsupported,
-                 "the range checker has no bounds for this arithmetic's decode; it has chunk256's",
-                 ""};
-  }
+  if (auto known = bounds_of(problem.shape, 0, 1); !known) return known.error();
   if (threads == 0) threads = std::max(1U, std::thread::hardware_concurrency());
   const std::int32_t tasks = problem.rows * problem.kv_heads;
   std::atomic<std::int32_t> next{0};

@@ -47,7 +47,7 @@ std::string words_of(const Offender& offender);
 /// Shapes:  `out` as the problem's strides lay it out; padding is not looked at.
 /// Errors:  kInvalidArgument when `out` is short; kUnsupported for an arithmetic without a bound.
 /// Threads: uses `threads` of its own (0: one a core).
-/// Source:  docs/numerics.md, "Ranges".
+/// Source:  docs/numerics_ranges.md.
 Result<RangeReport> check_decode(const DecodeProblem& problem, std::span<const std::uint16_t> out,
                                  std::uint32_t threads = 0);
 

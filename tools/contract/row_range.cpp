@@ -12,8 +12,8 @@ namespace broach::contract {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr std::size_t kStepDims = 16;   // Dims a k16 matrix step.
-constexpr std::size_t kBlockKeys = 16;  // Keys whose float64 values stay in the L1 cache.
+constexpr std::size_t kStepDims = 16;  // Dims a k16 matrix step.
+constexpr std::size_t kStepKeys = 16;  // Keys a k16 matrix step of P x V, at absolute positions.
 
 // A score in float64 and how far the form's score may lie from it.
 struct Score {
@@ -87,6 +87,8 @@ struct Weights {
   double least_sum = 0;        // the least the form's sum may be, before its chain
   double greatest_sum = 0;
   double sink_spread = 0;
+  double common = 1;    // the common factor lies between 1 / common and common
+  double relative = 0;  // the greatest e_j / w_j
 };
 
 // One weight's spread: exp(t + x)(1 + eta) - exp(t), without cancellation where x is small.
@@ -99,8 +101,31 @@ double weight_spread(double distance, double weight, double argument, double eta
   return std::max(0.0, std::exp(distance + argument) * (1 + eta) - weight);
 }
 
-void weigh(std::span<const Score> scores, const float* sink, const FormBounds& bounds,
-           Weights& weights) {
+// Tiles after the first whose maximum may pass every earlier one's, as far as the spreads allow.
+std::int32_t moves_of(std::span<const Score> scores, std::int32_t first_position,
+                      std::int32_t tile_keys) {
+  std::int32_t moves = 0;
+  double running = -kInfinity;  // The least that the running maximum may be.
+  std::size_t j = 0;
+  while (j < scores.size()) {
+    const auto position = static_cast<std::size_t>(first_position) + j;
+    const auto tile = static_cast<std::size_t>(tile_keys);
+    const std::size_t end = std::min(scores.size(), j + tile - position % tile);
+    const bool is_first = j == 0;
+    double most = -kInfinity;
+    double least = -kInfinity;
+    for (; j < end; ++j) {
+      most = std::max(most, scores[j].value + scores[j].spread);
+      least = std::max(least, scores[j].value - scores[j].spread);
+    }
+    if (!is_first && most > running) ++moves;
+    running = std::max(running, least);
+  }
+  return moves;
+}
+
+void weigh(const RowView& view, std::span<const Score> scores, const float* sink,
+           const FormBounds& bounds, Weights& weights) {
   const std::size_t keys = scores.size();
   weights.exact.resize(keys);
   weights.spread.resize(keys);
@@ -112,7 +137,10 @@ void weigh(std::span<const Score> scores, const float* sink, const FormBounds& b
     if (score.value != -kInfinity) greatest_spread = std::max(greatest_spread, score.spread);
     if (std::isnan(greatest)) break;
   }
-  weights.sum = weights.least_sum = weights.greatest_sum = weights.sink_spread = 0;
+  weights.common = std::exp(greatest_spread);
+  double count = bounds.exponentials;
+  if (bounds.tile_keys > 0) count += moves_of(scores, view.first_position, bounds.tile_keys);
+  const double eta = std::expm1(count * std::log1p(bounds.exponential)) + 4 * kDoubleUnit;
   const auto add = [&](double value, double spread, double& exact, double& moved) {
     const double distance = value - greatest;
     exact = std::exp(distance);
@@ -120,9 +148,12 @@ void weigh(std::span<const Score> scores, const float* sink, const FormBounds& b
     // it, far below the form's 2^-24.
     const double rounding =
         (bounds.argument + 2 * kDoubleUnit) * (-distance + spread + greatest_spread);
-    moved = weight_spread(distance, exact, spread + rounding, bounds.exponential + 4 * kDoubleUnit);
+    moved = weight_spread(distance, exact, spread + rounding, eta);
     weights.sum += exact;
-    if (exact > 0) weights.least_sum += exact * (exact / (exact + moved));
+    if (exact > 0) {
+      weights.least_sum += exact * (exact / (exact + moved));
+      weights.relative = std::max(weights.relative, moved / exact);
+    }
     weights.greatest_sum += exact + moved;
   };
   for (std::size_t j = 0; j < keys; ++j) {
@@ -134,11 +165,13 @@ void weigh(std::span<const Score> scores, const float* sink, const FormBounds& b
   }
 }
 
-// What pass over V gathers for one query head.
+// What the passes over V gather for one query head.
 struct Sums {
   std::vector<double> numerator;  // sum w_j v_j
   std::vector<double> moved;      // sum e_j |v_j - out|
   std::vector<double> magnitude;  // sum (w_j + e_j) |v_j|
+  std::vector<double> tile;       // sum w_j v_j of the tile so far
+  std::vector<double> steps;      // sum over the matrix steps of P x V of |the tile so far|
 };
 
 void to_double(const float* from, std::size_t count, double* to) {
@@ -147,6 +180,18 @@ void to_double(const float* from, std::size_t count, double* to) {
 
 void add_products(double weight, const double* v, std::size_t dims, double* numerator) {
   for (std::size_t d = 0; d < dims; ++d) numerator[d] += weight * v[d];
+}
+
+// Joins the tile so far to the numerator.
+void end_tile(Sums& sums) {
+  for (std::size_t d = 0; d < sums.tile.size(); ++d) {
+    sums.numerator[d] += sums.tile[d];
+    sums.tile[d] = 0;
+  }
+}
+
+void add_step(Sums& sums) {
+  for (std::size_t d = 0; d < sums.tile.size(); ++d) sums.steps[d] += std::fabs(sums.tile[d]);
 }
 
 void add_spreads(double spread, double most, const double* v, const double* out, std::size_t dims,
@@ -186,6 +231,14 @@ void close(const RowView& view, const FormBounds& bounds, const Weights& weights
   const double numerator_chain = bounds.numerator_chain + own;
   const double denominator_chain = bounds.denominator_chain + own;
   const double least_sum = weights.least_sum * (1 - denominator_chain);
+  // Absolute errors arise beside the form's own sum of weights, which is at least 1 (the greatest
+  // weight is exactly 1) and at least what float64's is, but for the common factor.
+  const double floor = std::max(1 - denominator_chain, least_sum / weights.common) / (1 + 0x1p-10);
+  // A tile's accumulator as the form has it is larger by the weights' spread and P's error, at each
+  // of its four steps (eight with halves).
+  const double value_steps = bounds.value_step;
+  const double carried =
+      (1 + bounds.p_relative) * (1 + 4 * bounds.halves * (weights.relative + bounds.p_relative));
   for (std::size_t d = 0; d < dims; ++d) {
     const std::size_t at = head * dims + d;
     const double exact = range.exact[at];
@@ -197,23 +250,22 @@ void close(const RowView& view, const FormBounds& bounds, const Weights& weights
     double least = static_cast<double>(hull.least[d]);
     double greatest = static_cast<double>(hull.greatest[d]);
     const double largest = std::max(std::fabs(least), std::fabs(greatest));
-    // Absolute errors arise beside a sum of weights of at least 1: the greatest weight is
-    // exactly 1.
     const double absolute =
-        keys * (bounds.underflow * (largest + size + 1) + bounds.p_absolute * largest) *
-        (1 + 0x1p-10);
+        keys * (bounds.underflow * (largest + size + 1) + bounds.p_absolute * largest) / floor;
     const double magnitude = sums.magnitude[d];
     double radius = sums.moved[d] + size * weights.sink_spread;
     radius += bounds.p_relative * magnitude + numerator_chain * magnitude * (1 + bounds.p_relative);
+    radius += value_steps * (sums.steps[d] + magnitude * carried);
     radius += size * denominator_chain * weights.greatest_sum;
     radius = radius / least_sum + absolute;
     radius += (bounds.division + 4 * kDoubleUnit) * (size + radius);
     if (std::isnan(radius)) radius = kInfinity;
     // Weights of any size keep the quotient between the least and the greatest value, but for the
     // chains and P's representation; a sink pulls it toward zero.
-    const double slack =
-        2 * largest * (numerator_chain + denominator_chain + bounds.p_relative + bounds.division) +
-        absolute;
+    const double slack = 2 * largest *
+                             (numerator_chain + denominator_chain + bounds.p_relative +
+                              bounds.division + 8 * bounds.halves * bounds.value_step) +
+                         absolute;
     if (!view.sinks.empty()) {
       least = std::min(least, 0.0);
       greatest = std::max(greatest, 0.0);
@@ -274,7 +326,7 @@ void range_of(const RowView& view, const FormBounds& bounds, RowRange& range) {
   const auto keys = static_cast<std::size_t>(view.keys);
 
   std::vector<Score> scores(heads * keys);
-  std::vector<double> block(kBlockKeys * dims);
+  std::vector<double> block(kStepKeys * dims);
   for (std::size_t j = 0; j < keys; ++j) {
     to_double(view.keys_f32.data() + j * dims, dims, block.data());
     for (std::size_t head = 0; head < heads; ++head) {
@@ -287,34 +339,48 @@ void range_of(const RowView& view, const FormBounds& bounds, RowRange& range) {
   std::vector<Sums> sums(heads);
   for (std::size_t head = 0; head < heads; ++head) {
     const float* sink = view.sinks.empty() ? nullptr : &view.sinks[head];
-    weigh(std::span(scores).subspan(head * keys, keys), sink, bounds, weights[head]);
-    sums[head] = {std::vector<double>(dims), std::vector<double>(dims), std::vector<double>(dims)};
+    weigh(view, std::span(scores).subspan(head * keys, keys), sink, bounds, weights[head]);
+    const std::vector<double> zeros(dims);
+    sums[head] = {zeros, zeros, zeros, zeros, zeros};
   }
 
+  // Blocks of 16 keys at absolute positions, as float64: small enough for the L1 cache, and just
+  // what a matrix step holds.
+  const auto first = static_cast<std::size_t>(view.first_position);
   const auto over_blocks = [&](auto&& visit) {
-    for (std::size_t from = 0; from < keys; from += kBlockKeys) {
-      const std::size_t end = std::min(keys, from + kBlockKeys);
+    for (std::size_t from = 0; from < keys;) {
+      const std::size_t end = std::min(keys, from + kStepKeys - (first + from) % kStepKeys);
       to_double(view.values_f32.data() + from * dims, (end - from) * dims, block.data());
-      for (std::size_t head = 0; head < heads; ++head) {
-        for (std::size_t j = from; j < end; ++j) visit(head, j, block.data() + (j - from) * dims);
-      }
+      for (std::size_t head = 0; head < heads; ++head) visit(head, from, end);
+      from = end;
     }
   };
-  over_blocks([&](std::size_t head, std::size_t j, const double* v) {
-    add_products(weights[head].exact[j], v, dims, sums[head].numerator.data());
+  const auto tile_keys = static_cast<std::size_t>(bounds.tile_keys);
+  over_blocks([&](std::size_t head, std::size_t from, std::size_t end) {
+    Sums& sum = sums[head];
+    if (tile_keys > 0 && (first + from) % tile_keys == 0) end_tile(sum);
+    if (bounds.value_step > 0) add_step(sum);
+    for (std::size_t j = from; j < end; ++j) {
+      add_products(weights[head].exact[j], block.data() + (j - from) * dims, dims, sum.tile.data());
+    }
+    if (bounds.value_step > 0 && bounds.halves == 2) add_step(sum);
   });
   range.exact.resize(heads * dims);
   range.lowest.resize(heads * dims);
   range.highest.resize(heads * dims);
   for (std::size_t head = 0; head < heads; ++head) {
+    end_tile(sums[head]);
     for (std::size_t d = 0; d < dims; ++d) {
       range.exact[head * dims + d] = sums[head].numerator[d] / weights[head].sum;
     }
   }
-  over_blocks([&](std::size_t head, std::size_t j, const double* v) {
-    const double spread = weights[head].spread[j];
-    add_spreads(spread, weights[head].exact[j] + spread, v, range.exact.data() + head * dims, dims,
-                sums[head].moved.data(), sums[head].magnitude.data());
+  over_blocks([&](std::size_t head, std::size_t from, std::size_t end) {
+    for (std::size_t j = from; j < end; ++j) {
+      const double spread = weights[head].spread[j];
+      add_spreads(spread, weights[head].exact[j] + spread, block.data() + (j - from) * dims,
+                  range.exact.data() + head * dims, dims, sums[head].moved.data(),
+                  sums[head].magnitude.data());
+    }
   });
   const Hull hull = hull_of(view);
   for (std::size_t head = 0; head < heads; ++head) {

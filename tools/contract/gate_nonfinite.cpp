@@ -1,0 +1,234 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <utility>
+
+#include "tools/contract/gates.hpp"
+#include "tools/contract/number.hpp"
+
+namespace broach::contract {
+namespace {
+
+constexpr std::int32_t kRows = 5;  // More only repeat what these show.
+
+// A change of the inputs, and which (row, query head) can see it.
+struct Plant {
+  std::string name;
+  std::function<void(DecodeProblem&)> plant;
+  std::function<bool(std::int32_t row, std::int32_t head)> sees;
+};
+
+// Where a plant goes: a row, and one of its keys, chosen so that some rows see it and others do
+// not wherever the case has such rows.
+struct Place {
+  std::int32_t row;
+  std::int32_t position;
+  std::int32_t kv_head;
+  std::int32_t dim;
+};
+
+class Planter {
+ public:
+  explicit Planter(const DecodeProblem& problem) : p_(problem) {
+    row_ = 0;
+    for (std::int32_t row = 0; row < p_.rows; ++row) {
+      if (keys_of(row) > keys_of(row_)) row_ = row;
+    }
+  }
+
+  std::vector<Plant> plants() const;
+
+ private:
+  std::int32_t last_of(std::int32_t row) const {
+    return p_.positions[static_cast<std::size_t>(row)];
+  }
+  std::int32_t keys_of(std::int32_t row) const { return last_of(row) - p_.first_key(row) + 1; }
+
+  std::uint16_t bits(double value) const { return round_to(value, p_.shape.dtype); }
+
+  // Rows of the same slot whose window covers the position, through the KV head's query heads.
+  bool sees(const Place& place, std::int32_t row, std::int32_t head) const {
+    return p_.slots[static_cast<std::size_t>(row)] ==
+               p_.slots[static_cast<std::size_t>(place.row)] &&
+           p_.first_key(row) <= place.position && place.position <= last_of(row) &&
+           head / static_cast<std::int32_t>(p_.shape.gqa_ratio) == place.kv_head;
+  }
+
+  Plant in_query(double value, const std::string& name) const;
+  Plant in_key(const Place& place, double value, const std::string& name) const;
+  Plant in_value(const Place& place, double value, const std::string& name) const;
+  Plant both_infinities(const Place& place, std::int32_t other_position) const;
+  Plant beyond_fp32(const Place& place) const;
+
+  const DecodeProblem& p_;
+  std::int32_t row_;
+};
+
+Plant Planter::in_query(double value, const std::string& name) const {
+  const std::int32_t head = p_.heads() - 1;
+  const auto at = static_cast<std::size_t>(p_.q_at(row_, head) + p_.head_dim() / 2);
+  return {name + " in a query",
+          [at, planted = bits(value)](DecodeProblem& p) { p.q[at] = planted; },
+          [this, head](std::int32_t row, std::int32_t of) { return row == row_ && of == head; }};
+}
+
+Plant Planter::in_key(const Place& place, double value, const std::string& name) const {
+  const auto at =
+      static_cast<std::size_t>(p_.k_at(place.row, place.position, place.kv_head) + place.dim);
+  return {name + " in a key", [at, planted = bits(value)](DecodeProblem& p) { p.k[at] = planted; },
+          [this, place](std::int32_t row, std::int32_t head) { return sees(place, row, head); }};
+}
+
+Plant Planter::in_value(const Place& place, double value, const std::string& name) const {
+  const auto at =
+      static_cast<std::size_t>(p_.v_at(place.row, place.position, place.kv_head) + place.dim);
+  return {name + " in a value",
+          [at, planted = bits(value)](DecodeProblem& p) { p.v[at] = planted; },
+          [this, place](std::int32_t row, std::int32_t head) { return sees(place, row, head); }};
+}
+
+Plant Planter::both_infinities(const Place& place, std::int32_t other_position) const {
+  Plant one = in_value(place, std::numeric_limits<double>::infinity(), "");
+  Place other_place = place;
+  other_place.position = other_position;
+  Plant other = in_value(other_place, -std::numeric_limits<double>::infinity(), "");
+  return {"+inf and -inf in one column of the values",
+          [one, other](DecodeProblem& p) {
+            one.plant(p);
+            other.plant(p);
+          },
+          [one, other](std::int32_t row, std::int32_t head) {
+            return one.sees(row, head) || other.sees(row, head);
+          }};
+}
+
+// A key whose score lies 200 below 0 for one query head, so that its weight is below fp32's least
+// but not below float64's, with +inf as its value.
+Plant Planter::beyond_fp32(const Place& place) const {
+  const auto ratio = static_cast<std::int32_t>(p_.shape.gqa_ratio);
+  const std::int32_t head = place.kv_head * ratio;
+  const Plant value = in_value(place, std::numeric_limits<double>::infinity(), "");
+  return {"+inf at a key of weight e^-200",
+          [this, place, head, value](DecodeProblem& p) {
+            value.plant(p);
+            const std::uint16_t* q = p.q.data() + p.q_at(place.row, head);
+            double squares = 0;
+            for (std::int32_t d = 0; d < p.head_dim(); ++d) {
+              squares += std::pow(value_of(q[d], p.shape.dtype), 2);
+            }
+            const double factor = -200.0 / (static_cast<double>(p.scale) * squares);
+            std::uint16_t* k = p.k.data() + p.k_at(place.row, place.position, place.kv_head);
+            for (std::int32_t d = 0; d < p.head_dim(); ++d) {
+              k[d] = bits(factor * value_of(q[d], p.shape.dtype));
+            }
+          },
+          value.sees};
+}
+
+std::vector<Plant> Planter::plants() const {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const double nan = std::nan("");
+  const std::int32_t first = p_.first_key(row_);
+  // The row's first key: what moves on by one row is the first to leave. And one in the middle.
+  const Place leaving{row_, first, 0, 1};
+  const Place middle{row_, first + keys_of(row_) / 2, p_.kv_heads - 1, p_.head_dim() - 1};
+  std::vector<Plant> plants;
+  for (const auto& [value, name] :
+       {std::pair{nan, "NaN"}, {kInfinity, "+inf"}, {-kInfinity, "-inf"}}) {
+    plants.push_back(in_query(value, name));
+    plants.push_back(in_key(leaving, value, name));
+    plants.push_back(in_value(middle, value, name));
+  }
+  plants.push_back(in_value(leaving, nan, "NaN"));
+  plants.push_back(both_infinities(middle, first));
+  plants.push_back(beyond_fp32(leaving));
+  return plants;
+}
+
+// Every (row, head) that does not see a plant keeps its bits.
+std::string disturbed(const DecodeProblem& problem, const Plant& plant,
+                      const std::vector<std::uint16_t>& clean,
+                      const std::vector<std::uint16_t>& out, std::uint64_t& comparisons) {
+  for (std::int32_t row = 0; row < problem.rows; ++row) {
+    for (std::int32_t head = 0; head < problem.heads(); ++head) {
+      if (plant.sees(row, head)) continue;
+      const auto at = static_cast<std::size_t>(problem.out_at(row, head));
+      comparisons += problem.shape.head_dim;
+      for (std::size_t d = 0; d < problem.shape.head_dim; ++d) {
+        if (out[at + d] == clean[at + d]) continue;
+        return fmt::format("row {} head {} does not see it but changed at dim {}: {:04x} to {:04x}",
+                           row, head, d, clean[at + d], out[at + d]);
+      }
+    }
+  }
+  return {};
+}
+
+// The rows of a case that the gate works with: spread over it, so that streams and edges differ.
+DecodeProblem few_rows(const DecodeProblem& problem) {
+  std::vector<std::int32_t> chosen;
+  const std::int32_t rows = std::min(problem.rows, kRows);
+  for (std::int32_t i = 0; i < rows; ++i) {
+    chosen.push_back(rows == 1 ? 0 : i * (problem.rows - 1) / (rows - 1));
+  }
+  return problem.take(chosen);
+}
+
+void try_plant(const GateInput& input, const DecodeProblem& problem, const Plant& plant,
+               const std::vector<std::uint16_t>& clean, GateReport& report) {
+  DecodeProblem planted = problem;
+  plant.plant(planted);
+  auto out = input.kernel->run(planted);
+  if (!out) {
+    report.fail(fmt::format("{}: {}", plant.name, out.error().message));
+    return;
+  }
+  auto range = check_decode(planted, *out, input.threads);
+  if (!range) {
+    report.fail(fmt::format("{}: {}", plant.name, range.error().message));
+    return;
+  }
+  report.judge(*range, plant.name);
+  const std::string changed = disturbed(problem, plant, clean, *out, report.comparisons);
+  if (!changed.empty()) report.fail(fmt::format("{}: {}", plant.name, changed));
+}
+
+}  // namespace
+
+GateReport gate_nonfinite(const GateInput& input) {
+  GateReport report;
+  report.gate = Gate::kNonFinite;
+  DecodeRecipe recipe = input.decode_case->recipe;
+  recipe.unseen = Unseen::kStale;
+  auto stale = make_decode(recipe);
+  recipe.unseen = Unseen::kNan;
+  auto made = make_decode(recipe);
+  if (!stale || !made) {
+    report.fail((stale ? made : stale).error().message);
+    return report;
+  }
+  const DecodeProblem problem = few_rows(*made);
+  auto clean = input.kernel->run(few_rows(*stale));
+  auto beside_nan = input.kernel->run(problem);
+  if (!clean || !beside_nan) {
+    report.fail((clean ? beside_nan : clean).error().message);
+    return report;
+  }
+  // What no row sees: finite in one run, NaN in the other.
+  const Plant unseen{"NaN in every cell that no row sees", nullptr,
+                     [](std::int32_t, std::int32_t) { return false; }};
+  const std::string changed = disturbed(problem, unseen, *clean, *beside_nan, report.comparisons);
+  if (!changed.empty()) report.fail(fmt::format("{}: {}", unseen.name, changed));
+  for (const Plant& plant : Planter(problem).plants()) {
+    try_plant(input, problem, plant, *clean, report);
+  }
+  if (report.range.nonfinite_matched + report.range.nonfinite_mismatch == 0) {
+    report.fail("no plant reached an output: the gate saw nothing");
+  }
+  return report;
+}
+
+}  // namespace broach::contract

@@ -1,0 +1,48 @@
+#include <fmt/format.h>
+
+#include "tools/contract/gates.hpp"
+
+namespace broach::contract {
+namespace {
+
+constexpr int kRuns = 5;
+
+}  // namespace
+
+// Poisons alternate, so an element that no run writes, or that depends on what was in the outputs
+// or the workspace before, differs from one run to the next.
+GateReport gate_repeat(const GateInput& input) {
+  GateReport report;
+  report.gate = Gate::kRepeat;
+  auto problem = make_decode(input.decode_case->recipe);
+  if (!problem) {
+    report.fail(problem.error().message);
+    return report;
+  }
+  auto uploaded = DeviceProblem::upload(*input.kernel->bench().device, *problem);
+  if (!uploaded) {
+    report.fail(uploaded.error().message);
+    return report;
+  }
+  const Decoder decoder = input.kernel->decoder();
+  std::vector<std::int32_t> same(static_cast<std::size_t>(problem->rows));
+  for (std::size_t i = 0; i < same.size(); ++i) same[i] = static_cast<std::int32_t>(i);
+  std::vector<std::uint16_t> first;
+  for (int run = 0; run < kRuns; ++run) {
+    auto out = uploaded->run(decoder, run % 2 == 0 ? Poison::kNan : Poison::kFinite);
+    if (!out) {
+      report.fail(fmt::format("run {}: {}", run + 1, out.error().message));
+      return report;
+    }
+    if (run == 0) {
+      first = std::move(*out);
+      continue;
+    }
+    report.comparisons += first.size();
+    const std::string differs = difference(*problem, *out, *problem, first, same);
+    if (!differs.empty()) report.fail(fmt::format("run {} against run 1: {}", run + 1, differs));
+  }
+  return report;
+}
+
+}  // namespace broach::contract

@@ -1,0 +1,232 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <utility>
+
+#include "tools/contract/gates.hpp"
+#include "tools/contract/number.hpp"
+
+namespace broach::contract {
+namespace {
+
+// Keys of zeros make every score 0 (or a cap's tanh of 0) and every weight exactly 1, whatever the
+// queries are; a sink of 0 is one more weight of 1. What is left of the arithmetic is its sums.
+
+constexpr std::int32_t kChunk = 256;
+constexpr std::int32_t kRun = 32;
+
+// Mirrored values: +-kHigh by turns of 32 keys, plus a small multiple of 16 that depends on the
+// dim. All are integers of 8 significant bits, so that bf16 and f16 hold them exactly, and no
+// partial sum of 32-key turns reaches 2^24, so that fp32 holds every partial sum in any order. One
+// turn's sum, 32 * 2944 = 94,208, is past f16's 65,504; in bf16 its unit is 512, so that the small
+// part is lost.
+constexpr std::int32_t kHigh = 2944;
+constexpr std::int32_t kSmall = 16;
+
+std::int32_t mirrored_value(std::int32_t position, std::int32_t dim) {
+  const std::int32_t sign = (position / kRun) % 2 == 0 ? 1 : -1;
+  return sign * kHigh + kSmall * (dim % 13 - 6);
+}
+
+// Cancelling values: a row's first third of keys holds kHuge, its last third -kHuge, and what lies
+// between is as drawn. Half a row's kHuge sums to about 2^24, so that every small sum that joins it
+// is rounded at a unit near 1, and what is left when kHuge has cancelled shows each of those
+// roundings: their direction and the order in which they came.
+constexpr double kHuge = 57'344;  // 1.75 * 2^15, exact in bf16 and f16.
+
+// An accumulator's format: what every partial sum is rounded to.
+using Narrow = float (*)(float);
+float as_fp32(float x) { return x; }
+float as_f16(float x) {
+  return float_of(round_to(static_cast<double>(x), Dtype::kF16), Dtype::kF16);
+}
+float as_bf16(float x) {
+  return float_of(round_to(static_cast<double>(x), Dtype::kBf16), Dtype::kBf16);
+}
+
+// chunk256's sums in its order when every weight is 1: a run's chain, runs in order, chunks in
+// order. `term` gives the value at a position; weights themselves are a term of 1.
+template <class Term>
+float chunk256_sum(std::int32_t first, std::int32_t last, Narrow narrow, Term term) {
+  float total = 0;
+  for (std::int32_t chunk = first / kChunk; chunk <= last / kChunk; ++chunk) {
+    float chunk_sum = 0;
+    for (std::int32_t run = 0; run < kChunk / kRun; ++run) {
+      const std::int32_t from = std::max(first, chunk * kChunk + run * kRun);
+      const std::int32_t to = std::min(last, chunk * kChunk + run * kRun + kRun - 1);
+      float run_sum = 0;
+      for (std::int32_t j = from; j <= to; ++j) run_sum = narrow(run_sum + term(j));
+      chunk_sum = narrow(chunk_sum + run_sum);
+    }
+    total = narrow(total + chunk_sum);
+  }
+  return total;
+}
+
+std::uint16_t expected_at(const DecodeProblem& p, std::int32_t row, std::int32_t head,
+                          std::int32_t dim, Narrow narrow) {
+  const std::int32_t first = p.first_key(row);
+  const std::int32_t last = p.positions[static_cast<std::size_t>(row)];
+  const std::int32_t kv_head = head / static_cast<std::int32_t>(p.shape.gqa_ratio);
+  const float numerator = chunk256_sum(first, last, narrow, [&](std::int32_t position) {
+    const std::int64_t at = p.v_at(row, position, kv_head) + dim;
+    return float_of(p.v[static_cast<std::size_t>(at)], p.shape.dtype);
+  });
+  float denominator = chunk256_sum(first, last, narrow, [](std::int32_t) { return 1.0F; });
+  if (p.shape.sinks == Switch::kOn) denominator = narrow(denominator + 1.0F);
+  return round_to(static_cast<double>(numerator / denominator), p.shape.dtype);
+}
+
+// The exact quotient of mirrored values, from integers alone.
+std::uint16_t exact_at(const DecodeProblem& p, std::int32_t row, std::int32_t dim) {
+  const std::int32_t first = p.first_key(row);
+  const std::int32_t last = p.positions[static_cast<std::size_t>(row)];
+  std::int64_t sum = 0;
+  for (std::int32_t j = first; j <= last; ++j) sum += mirrored_value(j, dim);
+  const std::int64_t count = last - first + 1 + (p.shape.sinks == Switch::kOn ? 1 : 0);
+  // Both are whole numbers below 2^24: fp32 holds them, and rounds their quotient once.
+  const float quotient = static_cast<float>(sum) / static_cast<float>(count);
+  return round_to(static_cast<double>(quotient), p.shape.dtype);
+}
+
+void set_keys_to_zero(DecodeProblem& p) {
+  for (std::uint16_t& k : p.k) k = is_nan(k, p.shape.dtype) ? k : std::uint16_t{0};
+  for (float& sink : p.sinks) sink = 0;
+}
+
+void set_values_mirrored(DecodeProblem& p) {
+  for (std::int32_t row = 0; row < p.rows; ++row) {
+    const std::int32_t last = p.positions[static_cast<std::size_t>(row)];
+    for (std::int32_t j = p.first_key(row); j <= last; ++j) {
+      for (std::int32_t head = 0; head < p.kv_heads; ++head) {
+        const auto at = static_cast<std::size_t>(p.v_at(row, j, head));
+        for (std::int32_t d = 0; d < p.head_dim(); ++d) {
+          p.v[at + static_cast<std::size_t>(d)] = round_to(mirrored_value(j, d), p.shape.dtype);
+        }
+      }
+    }
+  }
+}
+
+void set_values_cancelling(DecodeProblem& p) {
+  const std::int32_t first = p.first_key(0);
+  const std::int32_t third = (p.positions[0] - first + 1) / 3;
+  const auto fill = [&](std::int32_t from, double value) {
+    for (std::int32_t j = from; j < from + third; ++j) {
+      for (std::int32_t head = 0; head < p.kv_heads; ++head) {
+        const auto at = p.v.begin() + p.v_at(0, j, head);
+        std::fill(at, at + p.head_dim(), round_to(value, p.shape.dtype));
+      }
+    }
+  };
+  fill(first, kHuge);
+  fill(p.positions[0] - third + 1, -kHuge);
+}
+
+// Counts outputs that are not as `want` says, and reports the first.
+template <class Want>
+void compare(const DecodeProblem& p, const std::vector<std::uint16_t>& out, std::string_view part,
+             GateReport& report, Want want) {
+  std::uint64_t wrong = 0;
+  std::string first;
+  for (std::int32_t row = 0; row < p.rows; ++row) {
+    for (std::int32_t head = 0; head < p.heads(); ++head) {
+      for (std::int32_t d = 0; d < p.head_dim(); ++d) {
+        const std::uint16_t got = out[static_cast<std::size_t>(p.out_at(row, head) + d)];
+        const std::uint16_t wanted = want(row, head, d);
+        ++report.comparisons;
+        if (got == wanted) continue;
+        if (wrong++ == 0) {
+          first = fmt::format("row {} head {} dim {} is {}, not {}", row, head, d,
+                              value_of(got, p.shape.dtype), value_of(wanted, p.shape.dtype));
+        }
+      }
+    }
+  }
+  if (wrong > 0) report.fail(fmt::format("{}: {} outputs differ; {}", part, wrong, first));
+}
+
+// Says what an accumulator of a narrower type would have given, so that a reader knows what the
+// gate separates.
+void note_narrow(const DecodeProblem& p, Narrow narrow, std::string_view name, GateReport& report) {
+  std::uint64_t seen = 0;
+  std::uint64_t outputs = 0;
+  double furthest = 0;
+  for (std::int32_t row = 0; row < p.rows; ++row) {
+    for (std::int32_t d = 0; d < std::min(p.head_dim(), 13); ++d) {
+      const double exact = value_of(exact_at(p, row, d), p.shape.dtype);
+      const double got = value_of(expected_at(p, row, 0, d, narrow), p.shape.dtype);
+      ++outputs;
+      if (got == exact) continue;
+      ++seen;
+      const double off = std::isfinite(got) ? std::fabs(got - exact) / (std::fabs(exact) + kSmall)
+                                            : std::numeric_limits<double>::infinity();
+      furthest = std::max(furthest, off);
+    }
+  }
+  if (seen == 0) {
+    report.notes.push_back(
+        fmt::format("an accumulator of {} cannot be told from fp32 here: every row's sums are "
+                    "short enough to be exact in it",
+                    name));
+    return;
+  }
+  report.notes.push_back(
+      fmt::format("an accumulator of {} would miss {} of {} outputs, {}", name, seen, outputs,
+                  std::isfinite(furthest) ? fmt::format("by a factor of {:.2g} at most", furthest)
+                                          : std::string("and overflow")));
+}
+
+void check_cancelling(const GateInput& input, DecodeProblem problem, GateReport& report) {
+  set_values_cancelling(problem);
+  auto out = input.kernel->run(problem);
+  if (!out) return report.fail(out.error().message);
+  compare(problem, *out, "weights of 1 on cancelling values", report,
+          [&](std::int32_t row, std::int32_t head, std::int32_t d) {
+            return expected_at(problem, row, head, d, as_fp32);
+          });
+  if (problem.first_key(0) / kChunk == problem.positions[0] / kChunk) {
+    report.notes.push_back(
+        fmt::format("the row at position {} lies in one chunk: it shows no order of chunks",
+                    problem.positions[0]));
+  }
+}
+
+}  // namespace
+
+GateReport gate_sums(const GateInput& input) {
+  GateReport report;
+  report.gate = Gate::kSums;
+  if (input.kernel->shape().arith != Arith::kChunk256) {
+    report.fail("the gate knows no order of sums for this arithmetic");
+    return report;
+  }
+  auto made = make_decode(input.decode_case->recipe);
+  if (!made) {
+    report.fail(made.error().message);
+    return report;
+  }
+  DecodeProblem& problem = *made;
+  set_keys_to_zero(problem);
+  for (const std::int32_t row : {0, problem.rows / 2, problem.rows - 1}) {
+    check_cancelling(input, problem.take({row}), report);
+  }
+  set_values_mirrored(problem);
+  auto mirrored = input.kernel->run(problem);
+  if (!mirrored) {
+    report.fail(mirrored.error().message);
+    return report;
+  }
+  compare(
+      problem, *mirrored, "weights of 1 on mirrored integers", report,
+      [&](std::int32_t row, std::int32_t, std::int32_t d) { return exact_at(problem, row, d); });
+  note_narrow(problem, as_f16, "f16", report);
+  note_narrow(problem, as_bf16, "bf16", report);
+  return report;
+}
+
+}  // namespace broach::contract

@@ -1,0 +1,45 @@
+#include "tools/contract/kernel.hpp"
+
+#include <utility>
+
+#include "runtime/window_rows/decode_args.hpp"
+#include "specializer/shape.hpp"
+
+namespace broach::contract {
+
+Result<Kernel> Kernel::load(const Bench& bench, const WindowRowsShape& shape,
+                            const specializer::Variant& variant) {
+  const specializer::Target& target = bench.device->target();
+  auto plan = specializer::plan(shape, target, variant);
+  if (!plan) return plan.error();
+  auto loaded =
+      runtime::load_plan(*bench.forge, *bench.device, *plan, specializer::OnMiss::kCompile);
+  if (!loaded) return loaded.error();
+  Kernel kernel;
+  kernel.bench_ = bench;
+  kernel.shape_ = specializer::resolved(shape, target);
+  kernel.plan_ = std::move(*plan);
+  kernel.loaded_ = std::move(*loaded);
+  auto launch = runtime::make_decode_launch(kernel.shape_, kernel.plan_, *kernel.loaded_.module);
+  if (!launch) return launch.error();
+  kernel.launch_ = std::move(*launch);
+  return kernel;
+}
+
+Decoder Kernel::decoder() const {
+  return {[this](std::int32_t rows, std::int32_t kv_heads, std::int32_t max_keys) {
+            return launch_->workspace_bytes(rows, kv_heads, max_keys);
+          },
+          [this](const DecodeArgs& args) -> Result<void> {
+            if (auto sound = runtime::check_decode_args(shape_, args); !sound) return sound;
+            return launch_->launch(args, nullptr);
+          }};
+}
+
+Result<std::vector<std::uint16_t>> Kernel::run(const DecodeProblem& problem, Poison poison) const {
+  auto uploaded = DeviceProblem::upload(*bench_.device, problem);
+  if (!uploaded) return uploaded.error();
+  return uploaded->run(decoder(), poison);
+}
+
+}  // namespace broach::contract

@@ -1,0 +1,175 @@
+#include "tools/contract/limits.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "runtime/launch_checks.hpp"
+#include "specializer/limits.hpp"
+#include "specializer/plan.hpp"
+#include "specializer/shape.hpp"
+
+namespace broach::contract {
+namespace {
+
+struct Field {
+  std::string_view name;
+  std::optional<std::uint32_t> LaunchLimits::*value;
+};
+
+constexpr Field kFields[] = {
+    {"registers", &LaunchLimits::registers},
+    {"spill_bytes", &LaunchLimits::spill_bytes},
+    {"stack_bytes", &LaunchLimits::stack_bytes},
+    {"static_shared", &LaunchLimits::static_shared},
+    {"max_dynamic_shared", &LaunchLimits::max_dynamic_shared},
+    {"constant_bytes", &LaunchLimits::constant_bytes},
+    {"max_threads", &LaunchLimits::max_threads},
+    {"launch_bounds", &LaunchLimits::launch_bounds},
+    {"barriers", &LaunchLimits::barriers},
+    {"wave_size", &LaunchLimits::wave_size},
+    {"vgprs", &LaunchLimits::vgprs},
+    {"agprs", &LaunchLimits::agprs},
+    {"sgprs", &LaunchLimits::sgprs},
+    {"vgpr_spills", &LaunchLimits::vgpr_spills},
+    {"sgpr_spills", &LaunchLimits::sgpr_spills},
+};
+
+// A driver counts what it adds itself under these; registers, memory and threads are the binary's.
+constexpr std::string_view kLiveFields[] = {"registers", "static_shared", "max_threads"};
+
+const LaunchLimits* named(const std::vector<LaunchLimits>& limits, std::string_view function) {
+  const auto found = std::find_if(limits.begin(), limits.end(), [&](const LaunchLimits& one) {
+    return one.function == function;
+  });
+  return found == limits.end() ? nullptr : &*found;
+}
+
+class Checker {
+ public:
+  Checker(specializer::Forge& forge, const specializer::Target& target, LimitReport& report)
+      : forge_(forge), target_(target), report_(report) {}
+
+  void check(const WindowRowsShape& shape) {
+    if (auto served = specializer::check(shape, target_); !served) {
+      report_.notes.push_back(served.error().message);
+      return;
+    }
+    auto plan = specializer::plan(shape, target_);
+    if (!plan) return problem(plan.error().message);
+    auto artifact = forge_.obtain(*plan, specializer::OnMiss::kCompile);
+    if (!artifact) return not_compiled(artifact.error());
+    ++report_.binaries;
+    const cache::Object& object = *artifact->object;
+    auto again = specializer::read_limits(*plan, object.payload, object.provenance.log);
+    if (!again) return problem(again.error().message);
+    std::vector<LaunchLimits> recorded;
+    if (auto rows = forge_.cache().limits()) {
+      for (cache::EntryLimits& row : *rows) {
+        if (row.key == object.key.key) recorded.push_back(std::move(row.limits));
+      }
+    } else {
+      problem("the index cannot be read: " + rows.error().message);
+    }
+    std::vector<LaunchLimits> live;
+    if (auto rows = forge_.cache().device_limits(object.key.key)) {
+      for (cache::DeviceLimits& row : *rows) live.push_back(std::move(row.limits));
+    }
+    for (const specializer::KernelEntry& entry : plan->entries) {
+      ++report_.functions;
+      check_entry(entry, object.limits, *again, recorded, live);
+    }
+  }
+
+ private:
+  void problem(std::string words) {
+    report_.problems.push_back(target_.name + ": " + std::move(words));
+  }
+
+  // A compiler that does not know the target is a fact about the machine, not about the kernel.
+  void not_compiled(const Error& error) {
+    if (error.code == ErrorCode::kCompileFailed) return problem(error.message);
+    report_.notes.push_back(error.message);
+  }
+
+  void check_entry(const specializer::KernelEntry& entry, const std::vector<LaunchLimits>& stated,
+                   const std::vector<LaunchLimits>& again,
+                   const std::vector<LaunchLimits>& recorded,
+                   const std::vector<LaunchLimits>& live) {
+    const LaunchLimits* limits = named(stated, entry.function);
+    if (limits == nullptr) return problem(entry.function + " has no limits in its object");
+    const auto hold = [&](const std::vector<LaunchLimits>& others, std::string_view where) {
+      const LaunchLimits* other = named(others, entry.function);
+      if (other == nullptr) return problem(fmt::format("{} is not in {}", entry.function, where));
+      const std::string differs = difference(*limits, *other);
+      if (!differs.empty()) {
+        problem(fmt::format("{}: the object and {} differ: {}", entry.function, where, differs));
+      }
+    };
+    hold(again, "its binary read again");
+    hold(recorded, "the index");
+    if (const LaunchLimits* reported = named(live, entry.function)) {
+      check_live(*limits, *reported);
+    }
+    if (auto fits = runtime::check_launch(entry, *limits, target_); !fits) {
+      problem(fits.error().message);
+    }
+    if (limits->spill_bytes.value_or(0) > 0 || limits->vgpr_spills.value_or(0) > 0) {
+      report_.notes.push_back(fmt::format("{}: {} spills", target_.name, entry.function));
+    }
+  }
+
+  void check_live(const LaunchLimits& limits, const LaunchLimits& reported) {
+    LaunchLimits stated;
+    LaunchLimits said;
+    for (const Field& field : kFields) {
+      if (std::find(std::begin(kLiveFields), std::end(kLiveFields), field.name) ==
+          std::end(kLiveFields)) {
+        continue;
+      }
+      stated.*field.value = limits.*field.value;
+      said.*field.value = reported.*field.value;
+    }
+    const std::string differs = difference(stated, said);
+    if (!differs.empty()) {
+      problem(
+          fmt::format("{}: the object and the live device differ: {}", limits.function, differs));
+    }
+  }
+
+  specializer::Forge& forge_;
+  const specializer::Target& target_;
+  LimitReport& report_;
+};
+
+}  // namespace
+
+std::string difference(const LaunchLimits& a, const LaunchLimits& b) {
+  std::string words;
+  for (const Field& field : kFields) {
+    const auto& left = a.*field.value;
+    const auto& right = b.*field.value;
+    if (!left || !right || *left == *right) continue;
+    words += fmt::format("{}{} {} and {}", words.empty() ? "" : ", ", field.name, *left, *right);
+  }
+  return words;
+}
+
+LimitReport check_limits(specializer::Forge& forge, const specializer::Target& target,
+                         const std::vector<WindowRowsShape>& shapes) {
+  LimitReport report;
+  report.target = target.name;
+  auto compiler = forge.compilers().identity(target);
+  if (!compiler) {
+    report.notes.push_back(compiler.error().message);
+    return report;
+  }
+  report.compiler = compiler->words;
+  for (const WindowRowsShape& shape : shapes) Checker(forge, target, report).check(shape);
+  return report;
+}
+
+}  // namespace broach::contract

@@ -1,0 +1,141 @@
+#include "tools/contract/report.hpp"
+
+#include <fmt/format.h>
+
+#include "specializer/shape.hpp"
+#include "tools/contract/bounds.hpp"
+
+namespace broach::contract {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json range_json(const RangeReport& range) {
+  Json json = {{"checked", range.checked},
+               {"pinned", range.pinned},
+               {"in_range", range.in_range},
+               {"out_of_range", range.out_of_range},
+               {"nonfinite_matched", range.nonfinite_matched},
+               {"nonfinite_mismatch", range.nonfinite_mismatch}};
+  if (range.worst) json["worst"] = words_of(*range.worst);
+  return json;
+}
+
+Json gates_json(const KernelReport& report) {
+  Json gates = Json::array();
+  for (const GateReport& gate : report.gates) {
+    gates.push_back({{"gate", static_cast<int>(gate.gate)},
+                     {"name", name_of(gate.gate)},
+                     {"passed", gate.passed},
+                     {"comparisons", gate.comparisons},
+                     {"range", range_json(gate.range)},
+                     {"failures", gate.failures},
+                     {"notes", gate.notes}});
+  }
+  return gates;
+}
+
+Json control_json(const Control& control) {
+  return {{"name", control.name},
+          {"what", control.words},
+          {"arith", specializer::name_of(control.arith)},
+          {"gate", static_cast<int>(control.gate)},
+          {"why", control.why}};
+}
+
+std::uint64_t comparisons_of(const KernelReport& report) {
+  std::uint64_t total = 0;
+  for (const GateReport& gate : report.gates) total += gate.comparisons;
+  return total;
+}
+
+}  // namespace
+
+std::string line_of(const KernelReport& report) {
+  if (!report.error.empty()) return fmt::format("FAIL {}: {}", report.name, report.error);
+  std::string line = fmt::format("{} {}: {} comparisons", report.passed() ? "pass" : "FAIL",
+                                 report.name, comparisons_of(report));
+  for (const GateReport& gate : report.gates) {
+    for (const std::string& failure : gate.failures) {
+      line += fmt::format("\n  gate {} ({}): {}", static_cast<int>(gate.gate), name_of(gate.gate),
+                          failure);
+    }
+  }
+  return line;
+}
+
+std::string line_of(const ControlReport& report) {
+  return fmt::format("{} {} (gate {}): {}", report.red ? "red " : "MISSED", report.control->name,
+                     static_cast<int>(report.control->gate), report.words);
+}
+
+std::string line_of(const LimitReport& report) {
+  if (report.compiler.empty()) {
+    return fmt::format("skip {}: {}", report.target,
+                       report.notes.empty() ? "no compiler" : report.notes.front());
+  }
+  std::string line = fmt::format("{} {}: {} functions of {} binaries by {}",
+                                 report.problems.empty() ? "pass" : "FAIL", report.target,
+                                 report.functions, report.binaries, report.compiler);
+  for (const std::string& problem : report.problems) line += "\n  " + problem;
+  for (const std::string& note : report.notes) line += "\n  note: " + note;
+  return line;
+}
+
+std::string summary_of(const ContractReport& report) {
+  const auto kernels = static_cast<std::uint32_t>(report.kernels.size());
+  const auto controls = static_cast<std::uint32_t>(report.controls.size());
+  return fmt::format(
+      "SUMMARY {} {} kernels: {} pass gates 1-4, {} fail, {} known findings; {} controls: {} red "
+      "as planted, {} missed; {} limit problems",
+      report.target, kernels, kernels - report.failed(), report.failed(), 0, controls,
+      controls - report.missed(), report.missed(), report.limit_problems());
+}
+
+nlohmann::ordered_json to_json(const ContractReport& report) {
+  Json kernels = Json::array();
+  for (const KernelReport& kernel : report.kernels) {
+    Json one = {{"case", kernel.name},
+                {"shape", Json::parse(kernel.shape_json)},
+                {"key", kernel.key.hex()},
+                {"passed", kernel.passed()},
+                {"gates", gates_json(kernel)}};
+    if (!kernel.error.empty()) one["error"] = kernel.error;
+    kernels.push_back(std::move(one));
+  }
+  Json tried = Json::array();
+  for (const ControlReport& control : report.controls) {
+    Json one = control_json(*control.control);
+    one["red"] = control.red;
+    one["said"] = control.words;
+    tried.push_back(std::move(one));
+  }
+  Json limits = Json::array();
+  for (const LimitReport& limit : report.limits) {
+    limits.push_back({{"target", limit.target},
+                      {"compiler", limit.compiler},
+                      {"binaries", limit.binaries},
+                      {"functions", limit.functions},
+                      {"problems", limit.problems},
+                      {"notes", limit.notes}});
+  }
+  return {{"target", report.target},
+          {"device", report.device},
+          {"driver", report.driver},
+          {"passed", report.passed()},
+          {"failed", report.failed()},
+          {"missed", report.missed()},
+          {"limit_problems", report.limit_problems()},
+          {"summary", summary_of(report)},
+          {"kernels", std::move(kernels)},
+          {"controls", std::move(tried)},
+          {"limits", std::move(limits)}};
+}
+
+std::string receipt_json(const KernelReport& report) {
+  const Json receipt = {
+      {"case", report.name}, {"passed", report.passed()}, {"gates", gates_json(report)}};
+  return receipt.dump();
+}
+
+}  // namespace broach::contract

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tools/contract/contract.hpp"
+
+namespace broach::contract {
+
+/// One line a kernel, a control, a target.
+std::string line_of(const KernelReport& report);
+std::string line_of(const ControlReport& report);
+std::string line_of(const LimitReport& report);
+
+/// "SUMMARY <target> <n> kernels: <n> pass gates 1-4, <n> fail, …"
+std::string summary_of(const ContractReport& report);
+
+/// Every figure as one JSON object.
+nlohmann::ordered_json to_json(const ContractReport& report);
+
+/// What a receipt keeps of a kernel: the gates with their counts.
+std::string receipt_json(const KernelReport& report);
+
+/// Kernels, controls and bounds in words, and why each bound is what it is; as JSON or text.
+std::string list_text(const ContractRequest& request);
+nlohmann::ordered_json list_json(const ContractRequest& request);
+
+}  // namespace broach::contract

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "specializer/plan.hpp"
+#include "tools/contract/cases.hpp"
+
+namespace broach::contract {
+
+/// Another kernel that has to give the same bits on the same numbers.
+struct ShapeVariant {
+  std::string name;
+  WindowRowsShape shape;
+  specializer::Variant variant;
+};
+
+/// A ring declared longer, every other layout, and the generic kernel of the case's own shape.
+std::vector<ShapeVariant> variants_of(const DecodeCase& decode_case);
+
+}  // namespace broach::contract
