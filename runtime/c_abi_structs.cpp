@@ -99,6 +99,9 @@ Result<Options> options_from(const broach_runtime_options* options) {
     case BROACH_FIRST_USE_WAIT:
       to.first_use = FirstUse::kWait;
       break;
+    case BROACH_FIRST_USE_BACKGROUND:
+      to.first_use = FirstUse::kBackground;
+      break;
     case BROACH_FIRST_USE_NEVER:
       to.first_use = FirstUse::kNever;
       break;

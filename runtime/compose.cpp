@@ -1,6 +1,7 @@
 #include "runtime/compose.hpp"
 
 #include <cstdio>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
@@ -18,13 +19,17 @@ void print_once(std::string_view line) {
 
 }  // namespace
 
+std::function<void(std::string_view)> notice_of(const Options& options) {
+  return options.notice ? options.notice : print_once;
+}
+
 cache::CacheOptions cache_options(const Options& options) {
   cache::CacheOptions cache;
   cache.directories.assign(options.cache_directories.begin(), options.cache_directories.end());
   cache.read_only.assign(options.read_only_caches.begin(), options.read_only_caches.end());
   cache.byte_budget = options.cache_bytes;
   cache.object_budget = options.cache_objects;
-  cache.notice = options.notice ? options.notice : print_once;
+  cache.notice = notice_of(options);
   return cache;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
-#include <memory>
+#include <functional>
+#include <string_view>
 
 #include "broach/options.hpp"
 #include "cache/cache.hpp"
@@ -9,9 +10,10 @@
 
 namespace broach::runtime {
 
+/// Where lines for people go: the options' own, else standard error, each line once a process.
+std::function<void(std::string_view)> notice_of(const Options& options);
+
 /// The parts of Options that each room below is opened with.
-///
-/// `notice` falls back to one line on standard error, each line once a process.
 cache::CacheOptions cache_options(const Options& options);
 specializer::CompilersOptions compilers_options(const Options& options);
 

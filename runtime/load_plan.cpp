@@ -18,19 +18,15 @@ const LaunchLimits* limits_of(const cache::Object& object, std::string_view func
   return nullptr;
 }
 
-Result<std::unique_ptr<Module>> checked_load(Device& device, const specializer::Plan& plan,
-                                             const cache::Object& object) {
+/// What can be said without asking the driver to load the binary.
+Result<void> check_binary(const Device& device, const specializer::Plan& plan,
+                          const cache::Object& object) {
   for (const specializer::KernelEntry& entry : plan.entries) {
     const LaunchLimits* limits = limits_of(object, entry.function);
     if (limits == nullptr) continue;
-    if (auto fits = check_launch(entry, *limits, plan.target); !fits) return fits.error();
+    if (auto fits = check_launch(entry, *limits, plan.target); !fits) return fits;
   }
-  if (auto served = check_least_driver(device.driver(), object.provenance.least_driver); !served) {
-    return served.error();
-  }
-  std::vector<std::string> functions;
-  for (const specializer::KernelEntry& entry : plan.entries) functions.push_back(entry.function);
-  return device.load(object.payload, functions);
+  return check_least_driver(device.driver(), object.provenance.least_driver);
 }
 
 Error with_versions(Error error, const Device& device, const cache::Object& object) {
@@ -46,22 +42,33 @@ Error with_versions(Error error, const Device& device, const cache::Object& obje
 
 Result<LoadedPlan> load_plan(specializer::Forge& forge, Device& device,
                              const specializer::Plan& plan, specializer::OnMiss on_miss) {
+  if (plan.target.name != device.target().name) {
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("a plan for {} cannot be loaded on {}, which is {}", plan.target.name,
+                             device.name(), device.target().name),
+                 {}};
+  }
+  std::vector<std::string> functions;
+  for (const specializer::KernelEntry& entry : plan.entries) functions.push_back(entry.function);
+
   LoadedPlan loaded;
-  for (int attempt = 0;; ++attempt) {
+  while (loaded.module == nullptr) {
+    const bool is_second = loaded.artifact.object != nullptr;
     auto artifact = forge.obtain(plan, on_miss);
     if (!artifact) return artifact.error();
     loaded.artifact = *std::move(artifact);
     const cache::Object& object = *loaded.artifact.object;
-    auto module = checked_load(device, plan, object);
+    if (auto fits = check_binary(device, plan, object); !fits) {
+      return with_versions(fits.error(), device, object);
+    }
+    auto module = device.load(object.payload, functions);
     if (module) {
       loaded.module = *std::move(module);
       break;
     }
-    const ErrorCode code = module.error().code;
-    if (code != ErrorCode::kDriver && code != ErrorCode::kNotFound) return module.error();
     // Bytes that nobody compiled just now may be another toolkit's, or damaged before they were
     // digested: one fresh compile tells.
-    if (attempt > 0 || loaded.artifact.compiled || on_miss == specializer::OnMiss::kRefuse) {
+    if (is_second || loaded.artifact.compiled || on_miss == specializer::OnMiss::kRefuse) {
       return with_versions(module.error(), device, object);
     }
     forge.cache().distrust(object.key.key, module.error().message);

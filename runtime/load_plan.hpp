@@ -25,7 +25,8 @@ struct LoadedPlan {
 /// A binary that the driver refuses is set aside once and obtained again; a second refusal is
 /// reported with the versions of both sides.
 ///
-/// Errors:  the forge's; kLimitExceeded; kDriver with driver, toolkit and the driver it needs.
+/// Errors:  kInvalidArgument when the plan is another target's; the forge's; kLimitExceeded;
+/// kDriver with driver, toolkit and the driver it needs.
 Result<LoadedPlan> load_plan(specializer::Forge& forge, Device& device,
                              const specializer::Plan& plan, specializer::OnMiss on_miss);
 

@@ -5,6 +5,7 @@
 
 #include "runtime/cuda/cuda_device.hpp"
 #include "runtime/device.hpp"
+#include "runtime/hip/hip_device.hpp"
 #include "runtime/host/host_device.hpp"
 
 namespace broach::runtime {
@@ -28,9 +29,10 @@ std::optional<int> ordinal_of(std::string_view name, std::string_view kind) {
 Result<std::shared_ptr<Device>> open_device(std::string_view name) {
   if (name == "host") return open_host_device();
   if (const auto ordinal = ordinal_of(name, "cuda")) return cuda::open_cuda_device(*ordinal);
+  if (const auto ordinal = ordinal_of(name, "hip")) return hip::open_hip_device(*ordinal);
   return Error{ErrorCode::kInvalidArgument,
-               fmt::format("unknown device \"{}\"; known are \"auto\", \"host\", \"cuda\" and "
-                           "\"cuda:N\"",
+               fmt::format("unknown device \"{}\"; known are \"auto\", \"host\", \"cuda\", "
+                           "\"cuda:N\", \"hip\" and \"hip:N\"",
                            name),
                {}};
 }

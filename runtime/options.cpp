@@ -1,7 +1,11 @@
 #include "broach/options.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
+#include <limits>
 
 namespace broach {
 namespace {
@@ -11,9 +15,35 @@ std::string variable(const char* name) {
   return value == nullptr ? std::string() : std::string(value);
 }
 
-std::uint64_t number(const char* name) {
+/// Reads a whole decimal number; empty text keeps `to`.
+template <class Number>
+void read_number(const char* name, Number& to, std::vector<std::string>& problems) {
   const std::string text = variable(name);
-  return text.empty() ? 0 : std::strtoull(text.c_str(), nullptr, 10);
+  if (text.empty()) return;
+  const char* end = text.data() + text.size();
+  Number value = 0;
+  const auto parsed = std::from_chars(text.data(), end, value);
+  if (parsed.ec == std::errc{} && parsed.ptr == end) {
+    to = value;
+    return;
+  }
+  problems.push_back(fmt::format("{} is \"{}\"; it must be a whole number from 0 to {}", name, text,
+                                 std::numeric_limits<Number>::max()));
+}
+
+void read_first_use(FirstUse& to, std::vector<std::string>& problems) {
+  const std::string text = variable("BROACH_FIRST_USE");
+  if (text.empty()) return;
+  if (text == "wait") {
+    to = FirstUse::kWait;
+  } else if (text == "background") {
+    to = FirstUse::kBackground;
+  } else if (text == "never") {
+    to = FirstUse::kNever;
+  } else {
+    problems.push_back(
+        fmt::format("BROACH_FIRST_USE is \"{}\"; it must be wait, background or never", text));
+  }
 }
 
 }  // namespace
@@ -23,6 +53,7 @@ Options Options::from_environment() {
   if (const std::string device = variable("BROACH_DEVICE"); !device.empty()) {
     options.device = device;
   }
+  read_first_use(options.first_use, options.problems);
   if (const std::string chosen = variable("BROACH_CACHE_DIR"); !chosen.empty()) {
     options.cache_directories.push_back(chosen);
   }
@@ -38,17 +69,17 @@ Options Options::from_environment() {
     if (end > at) options.read_only_caches.push_back(path.substr(at, end - at));
     at = end + 1;
   }
-  options.cache_bytes = number("BROACH_CACHE_BYTES");
-  options.cache_objects = number("BROACH_CACHE_OBJECTS");
+  read_number("BROACH_CACHE_BYTES", options.cache_bytes, options.problems);
+  read_number("BROACH_CACHE_OBJECTS", options.cache_objects, options.problems);
   options.worker = variable("BROACH_WORKER");
   options.nvrtc = variable("BROACH_NVRTC");
   options.hiprtc = variable("BROACH_HIPRTC");
   options.hiprtc_prefix = variable("BROACH_HIPRTC_PREFIX");
   options.host_compiler = variable("BROACH_CXX");
   options.search_path = variable("PATH");
-  options.jobs = static_cast<std::uint32_t>(number("BROACH_JOBS"));
-  options.compile_time_limit_s = static_cast<std::uint32_t>(number("BROACH_COMPILE_TIME_LIMIT"));
-  options.compile_memory_limit_bytes = number("BROACH_COMPILE_MEMORY_LIMIT");
+  read_number("BROACH_JOBS", options.jobs, options.problems);
+  read_number("BROACH_COMPILE_TIME_LIMIT", options.compile_time_limit_s, options.problems);
+  read_number("BROACH_COMPILE_MEMORY_LIMIT", options.compile_memory_limit_bytes, options.problems);
   return options;
 }
 

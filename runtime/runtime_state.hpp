@@ -1,11 +1,15 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <string_view>
 #include <vector>
 
 #include "broach/runtime.hpp"
+#include "runtime/background.hpp"
+#include "runtime/compose.hpp"
 #include "runtime/device.hpp"
 #include "runtime/shape_table.hpp"
 #include "runtime/window_rows/shape_hash.hpp"
@@ -18,10 +22,14 @@ namespace broach {
 ///
 /// Threads: any.
 struct Runtime::State {
-  State(FirstUse first_use_policy, std::shared_ptr<runtime::Device> on, specializer::Forge with)
-      : first_use(first_use_policy), device(std::move(on)), forge(std::move(with)) {}
+  State(const Options& options, std::shared_ptr<runtime::Device> on, specializer::Forge with)
+      : first_use(options.first_use),
+        notice(runtime::notice_of(options)),
+        device(std::move(on)),
+        forge(std::move(with)) {}
 
   FirstUse first_use;
+  std::function<void(std::string_view)> notice;
   std::shared_ptr<runtime::Device> device;
   specializer::Forge forge;
 
@@ -34,6 +42,9 @@ struct Runtime::State {
   std::mutex building_mutex;
   std::condition_variable built;
   std::vector<WindowRowsShape> building;
+
+  /// Promotions to specialised kernels. Last: it ends before what its work uses.
+  runtime::BackgroundQueue background;
 };
 
 }  // namespace broach

@@ -5,17 +5,18 @@ namespace broach {
 
 std::size_t WindowRows::workspace_bytes(std::int32_t rows, std::int32_t kv_heads,
                                         std::int32_t max_keys) const noexcept {
-  return state_->launch->workspace_bytes(rows, kv_heads, max_keys);
+  return state_->serving.load(std::memory_order_acquire)->workspace_bytes(rows, kv_heads, max_keys);
 }
 
 Result<void> WindowRows::decode(const DecodeArgs& args, void* stream) const {
   const State& state = *state_;
   if (auto ok = runtime::check_decode_args(state.shape, args); !ok) return ok;
   if (args.rows == 0) return {};
+  const runtime::DecodeLaunch& serving = *state.serving.load(std::memory_order_acquire);
   const std::size_t workspace =
-      state.launch->workspace_bytes(args.rows, args.kv_heads, runtime::key_bound(args));
+      serving.workspace_bytes(args.rows, args.kv_heads, runtime::key_bound(args));
   if (auto ok = runtime::check_workspace(args, workspace); !ok) return ok;
-  return state.launch->launch(args, stream);
+  return serving.launch(args, stream);
 }
 
 const WindowRowsShape& WindowRows::shape() const noexcept { return state_->shape; }

@@ -194,6 +194,7 @@ Candidates find_worker(const CompilersOptions& options) {
   for (const fs::path& home : homes) {
     add_once(directories, home);
     add_once(directories, home / "../libexec/broach");
+    add_once(directories, home / "../../libexec/broach");  // Libraries in lib/x86_64-linux-gnu.
     add_once(directories, home / "../bin");
   }
   constexpr std::array<std::string_view, 1> kNames = {"broach-rtc"};

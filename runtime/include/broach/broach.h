@@ -62,7 +62,12 @@ typedef struct broach_message {
   size_t length; /* Out: bytes of the whole text without the zero byte; `capacity` or more: cut. */
 } broach_message;
 
-enum { BROACH_FIRST_USE_DEFAULT = 0, BROACH_FIRST_USE_WAIT = 1, BROACH_FIRST_USE_NEVER = 2 };
+enum {
+  BROACH_FIRST_USE_DEFAULT = 0,
+  BROACH_FIRST_USE_WAIT = 1,       /* The call compiles. */
+  BROACH_FIRST_USE_BACKGROUND = 2, /* A generic kernel of the same bits serves meanwhile. */
+  BROACH_FIRST_USE_NEVER = 3       /* An error that names the shape. */
+};
 
 /* How a runtime is set up. A field left zero takes what the environment says (README.md lists the
  * variables), else the default. Strings and arrays are read during the call only. */

@@ -23,15 +23,15 @@ enum class FirstUse : std::uint8_t {
 /// Units:   bytes, seconds and counts as named; 0 takes the default.
 /// Source:  README.md lists the variables.
 struct BROACH_API Options {
-  std::string device = "auto";  ///< "auto", "host", "cuda", "cuda:1"
-  FirstUse first_use = FirstUse::kWait;
+  std::string device = "auto";                 ///< BROACH_DEVICE: auto, host, cuda, cuda:1
+  FirstUse first_use = FirstUse::kWait;        ///< BROACH_FIRST_USE: wait, background, never
   std::vector<std::string> cache_directories;  ///< Candidates for the writable layer, best first.
   std::vector<std::string> read_only_caches;   ///< BROACH_CACHE_PATH, colon-separated.
-  std::uint64_t cache_bytes = 0;
-  std::uint64_t cache_objects = 0;
-  std::string worker;         ///< BROACH_WORKER: the broach-rtc program.
-  std::string nvrtc;          ///< BROACH_NVRTC: a libnvrtc file.
-  std::string hiprtc;         ///< BROACH_HIPRTC: a hiprtc library file.
+  std::uint64_t cache_bytes = 0;               ///< BROACH_CACHE_BYTES
+  std::uint64_t cache_objects = 0;             ///< BROACH_CACHE_OBJECTS
+  std::string worker;                          ///< BROACH_WORKER: the broach-rtc program.
+  std::string nvrtc;                           ///< BROACH_NVRTC: a libnvrtc file.
+  std::string hiprtc;                          ///< BROACH_HIPRTC: a hiprtc library file.
   std::string hiprtc_prefix;  ///< BROACH_HIPRTC_PREFIX: unpacked packages with their own loader.
   std::string host_compiler;  ///< BROACH_CXX
   std::string search_path;    ///< PATH
@@ -39,6 +39,9 @@ struct BROACH_API Options {
   std::uint32_t compile_time_limit_s = 0;        ///< BROACH_COMPILE_TIME_LIMIT
   std::uint64_t compile_memory_limit_bytes = 0;  ///< BROACH_COMPILE_MEMORY_LIMIT
   std::function<void(std::string_view)> notice;  ///< Takes one line; default: standard error.
+
+  /// One line a variable whose value cannot be read; Runtime::create refuses while there is one.
+  std::vector<std::string> problems;
 
   static Options from_environment();
 };

@@ -1,0 +1,111 @@
+#include "runtime/hip/hip_module.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <utility>
+
+namespace broach::runtime::hip {
+
+std::string Chip::words() const {
+  return fmt::format("{} ({}, driver {})", name, target.name, driver_words);
+}
+
+DeviceScope::DeviceScope(const Chip& chip) noexcept : driver_(*chip.driver) {
+  status_ = driver_.get_device(&before_);
+  if (status_ != kSuccess || before_ == chip.ordinal) return;
+  status_ = driver_.set_device(chip.ordinal);
+  changed_ = status_ == kSuccess;
+}
+
+DeviceScope::~DeviceScope() {
+  if (changed_) driver_.set_device(before_);
+}
+
+Result<void> HipFunction::launch(const LaunchConfig& config) const {
+  const DeviceScope scope(*chip_);
+  Status status = scope.status();
+  if (status == kSuccess) {
+    void* params[] = {const_cast<void*>(config.params)};
+    status = chip_->driver->launch_kernel(
+        function_, config.grid[0], config.grid[1], config.grid[2], config.block_threads, 1, 1,
+        config.dynamic_shared_bytes, static_cast<StreamHandle>(config.stream), params, nullptr);
+  }
+  if (status == kSuccess) return {};
+  return driver_error(
+      *chip_->driver, status,
+      fmt::format("launching {} with grid {}x{}x{}, {} threads and {} bytes of dynamic shared "
+                  "memory on {}",
+                  name_, config.grid[0], config.grid[1], config.grid[2], config.block_threads,
+                  config.dynamic_shared_bytes, chip_->name));
+}
+
+Result<LaunchLimits> HipFunction::live_limits() const {
+  const Driver& hip = *chip_->driver;
+  const DeviceScope scope(*chip_);
+  if (scope.status() != kSuccess) return driver_error(hip, scope.status(), "selecting the device");
+  LaunchLimits limits;
+  limits.function = name_;
+  limits.source = "device";
+  for (const auto& [attribute, field] :
+       {std::pair{FunctionAttribute::kRegisters, &limits.registers},
+        std::pair{FunctionAttribute::kLocalBytes, &limits.stack_bytes},
+        std::pair{FunctionAttribute::kStaticShared, &limits.static_shared},
+        std::pair{FunctionAttribute::kConstantBytes, &limits.constant_bytes},
+        std::pair{FunctionAttribute::kMaxThreads, &limits.max_threads}}) {
+    int value = 0;
+    const Status status = hip.function_get_attribute(&value, attribute, function_);
+    if (status != kSuccess) {
+      return driver_error(
+          hip, status,
+          fmt::format("reading attribute {} of {}", static_cast<int>(attribute), name_));
+    }
+    *field = static_cast<std::uint32_t>(value);
+  }
+  return limits;
+}
+
+Result<std::unique_ptr<Module>> HipModule::load(std::shared_ptr<const Chip> chip,
+                                                std::span<const std::byte> binary,
+                                                std::span<const std::string> functions) {
+  if (binary.empty()) return Error{ErrorCode::kDamaged, "the binary to load is empty", {}};
+  const DeviceScope scope(*chip);
+  const Driver& hip = *chip->driver;
+  if (scope.status() != kSuccess) {
+    return driver_error(hip, scope.status(), fmt::format("selecting {}", chip->name));
+  }
+  std::unique_ptr<HipModule> module(new HipModule(std::move(chip), binary));
+  if (const Status status = hip.module_load(&module->module_, module->image_.data());
+      status != kSuccess) {
+    return driver_error(
+        hip, status,
+        fmt::format("{} refuses a binary of {} bytes", module->chip_->words(), binary.size()));
+  }
+  for (const std::string& name : functions) {
+    FunctionHandle function = nullptr;
+    const Status status = hip.module_get_function(&function, module->module_, name.c_str());
+    if (status == kNotFoundStatus) {
+      return Error{ErrorCode::kNotFound, fmt::format("the binary has no function {}", name), {}};
+    }
+    if (status != kSuccess) return driver_error(hip, status, fmt::format("loading {}", name));
+    module->functions_.push_back(std::make_unique<HipFunction>(module->chip_, name, function));
+  }
+  return std::unique_ptr<Module>(std::move(module));
+}
+
+HipModule::~HipModule() {
+  if (module_ == nullptr) return;
+  const DeviceScope scope(*chip_);
+  if (scope.status() == kSuccess) chip_->driver->module_unload(module_);
+}
+
+Result<const Function*> HipModule::function(std::string_view name) {
+  for (const auto& function : functions_) {
+    if (function->name() == name) return static_cast<const Function*>(function.get());
+  }
+  return Error{ErrorCode::kNotFound,
+               fmt::format("function {} was not named when the binary was loaded", name),
+               {}};
+}
+
+}  // namespace broach::runtime::hip

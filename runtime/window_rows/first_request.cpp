@@ -1,0 +1,129 @@
+#include "runtime/window_rows/first_request.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "runtime/load_plan.hpp"
+#include "specializer/shape.hpp"
+
+namespace broach::runtime {
+namespace {
+
+/// Refuses while the stream captures: a build takes longer than a capture may, and a load is not
+/// an operation that a capture can hold.
+Result<void> refuse_capture(Device& device, const WindowRowsShape& shape, Stream stream) {
+  auto capturing = device.capturing(stream);
+  if (!capturing) return capturing.error();
+  if (!*capturing) return {};
+  return Error{ErrorCode::kCapturing,
+               fmt::format("the stream is capturing and {} is not loaded yet; ask for the operator "
+                           "before the capture begins",
+                           specializer::to_json(shape)),
+               {}};
+}
+
+Result<WindowRows::State::Loaded> load_decode(Runtime::State& runtime,
+                                              const WindowRowsShape& resolved,
+                                              const specializer::Variant& variant,
+                                              specializer::OnMiss on_miss) {
+  auto plan = specializer::plan(resolved, runtime.device->target(), variant);
+  if (!plan) return plan.error();
+  auto loaded = load_plan(runtime.forge, *runtime.device, *plan, on_miss);
+  if (!loaded) return loaded.error();
+  auto launch = make_decode_launch(resolved, *plan, *loaded->module);
+  if (!launch) return launch.error();
+  return WindowRows::State::Loaded{loaded->artifact.object->key.key, std::move(loaded->module),
+                                   *std::move(launch)};
+}
+
+/// Compiles the specialised kernel behind the generic one's back and puts it in its place.
+void promote(Runtime::State& runtime, WindowRows::State& op) {
+  auto loaded = load_decode(runtime, op.shape, {}, specializer::OnMiss::kCompile);
+  if (!loaded) {
+    runtime.notice(fmt::format("the generic kernel goes on serving {}: {}",
+                               specializer::to_json(op.shape), loaded.error().message));
+    return;
+  }
+  op.promoted = *std::move(loaded);
+  op.serving.store(op.promoted.launch.get(), std::memory_order_release);
+}
+
+/// Loads what serves first: under `background` the generic kernel, where the specialised one would
+/// have to be compiled.
+Result<WindowRows::State::Loaded> load_first(Runtime::State& runtime,
+                                             const WindowRowsShape& resolved, bool& is_generic) {
+  const bool compiles = runtime.first_use == FirstUse::kWait;
+  auto loaded =
+      load_decode(runtime, resolved, {},
+                  compiles ? specializer::OnMiss::kCompile : specializer::OnMiss::kRefuse);
+  is_generic = runtime.first_use == FirstUse::kBackground && !loaded &&
+               loaded.error().code == ErrorCode::kNotWarmed;
+  if (!is_generic) return loaded;
+  return load_decode(runtime, resolved, {.control = {}, .generic = Switch::kOn},
+                     specializer::OnMiss::kCompile);
+}
+
+Result<std::shared_ptr<const WindowRows::State>> build(Runtime::State& runtime,
+                                                       const WindowRowsShape& resolved) {
+  bool is_generic = false;
+  auto loaded = load_first(runtime, resolved, is_generic);
+  if (!loaded) return loaded.error();
+  auto op = std::make_shared<WindowRows::State>();
+  op->shape = resolved;
+  op->device = runtime.device;
+  op->first = *std::move(loaded);
+  op->serving.store(op->first.launch.get(), std::memory_order_release);
+  if (is_generic) runtime.background.post([&runtime, op] { promote(runtime, *op); });
+  return std::shared_ptr<const WindowRows::State>(std::move(op));
+}
+
+/// Holds the right to build one shape; another thread that wants it waits here, then finds it.
+class BuildTurn {
+ public:
+  BuildTurn(Runtime::State& runtime, const WindowRowsShape& shape)
+      : runtime_(runtime), shape_(shape) {
+    std::unique_lock lock(runtime_.building_mutex);
+    runtime_.built.wait(lock, [&] {
+      return std::find(runtime_.building.begin(), runtime_.building.end(), shape_) ==
+             runtime_.building.end();
+    });
+    runtime_.building.push_back(shape_);
+  }
+  ~BuildTurn() {
+    const std::lock_guard lock(runtime_.building_mutex);
+    std::erase(runtime_.building, shape_);
+    runtime_.built.notify_all();
+  }
+  BuildTurn(const BuildTurn&) = delete;
+  BuildTurn& operator=(const BuildTurn&) = delete;
+
+ private:
+  Runtime::State& runtime_;
+  WindowRowsShape shape_;
+};
+
+}  // namespace
+
+Result<WindowRows> first_request(Runtime::State& runtime, const WindowRowsShape& shape,
+                                 Stream stream) {
+  const specializer::Target& target = runtime.device->target();
+  if (auto served = specializer::check(shape, target); !served) return served.error();
+  const WindowRowsShape resolved = specializer::resolved(shape, target);
+  if (const auto* known = runtime.window_rows.find(resolved)) {
+    return WindowRows(runtime.window_rows.insert(shape, *known));
+  }
+  if (auto idle = refuse_capture(*runtime.device, resolved, stream); !idle) return idle.error();
+  const BuildTurn turn(runtime, resolved);
+  if (const auto* known = runtime.window_rows.find(resolved)) {
+    return WindowRows(runtime.window_rows.insert(shape, *known));
+  }
+  auto built = build(runtime, resolved);
+  if (!built) return built.error();
+  return WindowRows(
+      runtime.window_rows.insert(shape, runtime.window_rows.insert(resolved, *std::move(built))));
+}
+
+}  // namespace broach::runtime

@@ -1,0 +1,82 @@
+#include "broach/options.hpp"
+
+#include <cstdlib>
+
+#include "broach/runtime.hpp"
+#include "tests/support/catch.hpp"
+
+namespace broach {
+namespace {
+
+/// Sets a variable for the length of a scope.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) {
+    const char* before = std::getenv(name);
+    had_ = before != nullptr;
+    if (had_) before_ = before;
+    setenv(name, value, 1);
+  }
+  ~Variable() {
+    if (had_) {
+      setenv(name_, before_.c_str(), 1);
+    } else {
+      unsetenv(name_);
+    }
+  }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+  bool had_ = false;
+  std::string before_;
+};
+
+}  // namespace
+
+TEST_CASE("variables are read once into the options", "[runtime][options]") {
+  const Variable device("BROACH_DEVICE", "cuda:1");
+  const Variable first_use("BROACH_FIRST_USE", "never");
+  const Variable chosen("BROACH_CACHE_DIR", "/chosen");
+  const Variable xdg("XDG_CACHE_HOME", "/xdg");
+  const Variable home("HOME", "/home/user");
+  const Variable layers("BROACH_CACHE_PATH", "/image::/second:");
+  const Variable bytes("BROACH_CACHE_BYTES", "123456789012");
+  const Variable jobs("BROACH_JOBS", "3");
+  const Options options = Options::from_environment();
+  CHECK(options.device == "cuda:1");
+  CHECK(options.first_use == FirstUse::kNever);
+  CHECK(options.cache_directories ==
+        std::vector<std::string>{"/chosen", "/xdg/broach", "/home/user/.cache/broach"});
+  CHECK(options.read_only_caches == std::vector<std::string>{"/image", "/second"});
+  CHECK(options.cache_bytes == 123456789012U);
+  CHECK(options.jobs == 3);
+  CHECK(options.problems.empty());
+}
+
+TEST_CASE("a home of / is no place for a cache", "[runtime][options]") {
+  const Variable chosen("BROACH_CACHE_DIR", "");
+  const Variable xdg("XDG_CACHE_HOME", "");
+  const Variable home("HOME", "/");
+  CHECK(Options::from_environment().cache_directories.empty());
+}
+
+TEST_CASE("a variable that cannot be read is named, and no runtime is made from it",
+          "[runtime][options]") {
+  for (const char* text : {"1e9", "-1", "12 ", "4294967296", "many"}) {
+    const Variable jobs("BROACH_JOBS", text);
+    const Options options = Options::from_environment();
+    REQUIRE(options.problems.size() == 1);
+    CHECK(options.problems[0] == "BROACH_JOBS is \"" + std::string(text) +
+                                     "\"; it must be a whole number from 0 to 4294967295");
+    CHECK(options.jobs == 0);
+  }
+  const Variable first_use("BROACH_FIRST_USE", "later");
+  const Options options = Options::from_environment();
+  REQUIRE(options.problems.size() == 1);
+  CHECK(options.problems[0] ==
+        "BROACH_FIRST_USE is \"later\"; it must be wait, background or never");
+}
+
+}  // namespace broach
