@@ -75,11 +75,11 @@ Result<std::string> build_id_of(const std::filesystem::path& file) {
       header.e_phentsize != sizeof(ElfW(Phdr)) || header.e_phnum > kMaxProgramHeaders) {
     return Error{ErrorCode::kDamaged, file.string() + " is not an ELF file of this machine", ""};
   }
-  for (std::size_t i = 0; i < header.e_phnum; ++i) {
-    ElfW(Phdr) segment;
-    if (!read_at(fd.get(), header.e_phoff + i * sizeof segment, &segment, sizeof segment)) {
-      return Error{ErrorCode::kDamaged, file.string() + " is cut off", ""};
-    }
+  std::vector<ElfW(Phdr)> segments(header.e_phnum);
+  if (!read_at(fd.get(), header.e_phoff, segments.data(), segments.size() * sizeof segments[0])) {
+    return Error{ErrorCode::kDamaged, file.string() + " is cut off", ""};
+  }
+  for (const ElfW(Phdr) & segment : segments) {
     if (segment.p_type != PT_NOTE || segment.p_filesz > kMaxNoteBytes) continue;
     std::string notes(segment.p_filesz, '\0');
     if (!read_at(fd.get(), segment.p_offset, notes.data(), notes.size())) {

@@ -1,16 +1,13 @@
 #include "specializer/compile/search.hpp"
 
 #include <dlfcn.h>
-#include <glob.h>
-#include <link.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <fstream>
-#include <memory>
 #include <span>
-#include <sstream>
+
+#include "specializer/compile/loader_directories.hpp"
 
 namespace broach::specializer {
 namespace {
@@ -38,117 +35,89 @@ constexpr std::array<std::string_view, 6> kPrefixLoaders = {
     "usr/lib/ld-linux-aarch64.so.1",
     "lib/ld-linux-aarch64.so.1"};
 
-// ld.so.conf includes fragments that could include each other.
-constexpr int kMaxIncludeDepth = 4;
-
 bool is_file(const fs::path& path) {
   std::error_code ignored;
   return fs::is_regular_file(path, ignored);
 }
 
-void add_once(std::vector<fs::path>& directories, fs::path directory) {
-  if (std::find(directories.begin(), directories.end(), directory) == directories.end()) {
-    directories.push_back(std::move(directory));
-  }
-}
+// Collects candidates in search order, until it has what was asked for.
+class Search {
+ public:
+  explicit Search(Extent extent) : extent_(extent) {}
 
-// The loader's own answer, so that this room reads no environment.
-void add_loader_directories(std::vector<fs::path>& directories) {
-  const std::unique_ptr<void, int (*)(void*)> self(::dlopen(nullptr, RTLD_LAZY), ::dlclose);
-  Dl_serinfo size;
-  if (!self || ::dlinfo(self.get(), RTLD_DI_SERINFOSIZE, &size) != 0) return;
-  std::vector<std::max_align_t> storage(size.dls_size / sizeof(std::max_align_t) + 1);
-  auto* info = reinterpret_cast<Dl_serinfo*>(storage.data());
-  if (::dlinfo(self.get(), RTLD_DI_SERINFOSIZE, info) != 0 ||
-      ::dlinfo(self.get(), RTLD_DI_SERINFO, info) != 0) {
-    return;
-  }
-  const Dl_serpath* paths = info->dls_serpath;
-  for (unsigned i = 0; i < info->dls_cnt; ++i) add_once(directories, paths[i].dls_name);
-}
+  bool done() const { return extent_ == Extent::kFirst && !found_.files.empty(); }
 
-void add_configured_directories(std::vector<fs::path>& directories, const std::string& file,
-                                int depth) {
-  std::ifstream in(file);
-  for (std::string line; std::getline(in, line);) {
-    std::istringstream words(line.substr(0, line.find('#')));
-    std::string word;
-    if (!(words >> word)) continue;
-    if (word != "include") {
-      add_once(directories, word);
-      continue;
+  void look_at(const fs::path& path) {
+    found_.tried.push_back(path.string());
+    if (!is_file(path)) return;
+    if (extent_ == Extent::kAll) {
+      // A file under two names is one candidate.
+      std::error_code error;
+      fs::path real = fs::canonical(path, error);
+      if (error || std::find(seen_.begin(), seen_.end(), real) != seen_.end()) return;
+      seen_.push_back(std::move(real));
     }
-    std::string pattern;
-    if (depth == kMaxIncludeDepth || !(words >> pattern)) continue;
-    glob_t matches{};
-    if (::glob(pattern.c_str(), 0, nullptr, &matches) == 0) {
-      for (std::size_t i = 0; i < matches.gl_pathc; ++i) {
-        add_configured_directories(directories, matches.gl_pathv[i], depth + 1);
+    found_.files.push_back(path);
+  }
+
+  void look(std::span<const fs::path> directories, std::span<const std::string_view> names) {
+    for (const fs::path& directory : directories) {
+      for (const std::string_view name : names) {
+        if (done()) return;
+        look_at(directory / name);
       }
     }
-    ::globfree(&matches);
   }
+
+  Candidates take() { return std::move(found_); }
+
+ private:
+  Extent extent_;
+  Candidates found_;
+  std::vector<fs::path> seen_;
+};
+
+Candidates only(const fs::path& path) {
+  Search search(Extent::kFirst);
+  search.look_at(path);
+  return search.take();
 }
 
-std::vector<fs::path> library_directories(CompilerKind kind) {
+Candidates look_for_library(std::span<const std::string_view> names,
+                            std::initializer_list<const char*> usual_places, Extent extent) {
+  Search search(extent);
   std::vector<fs::path> directories;
   add_loader_directories(directories);
-  add_configured_directories(directories, "/etc/ld.so.conf", 0);
-  if (kind == CompilerKind::kNvrtc) {
-    add_once(directories, "/usr/local/cuda/lib64");
-    add_once(directories, "/opt/cuda/lib64");
-  } else {
-    add_once(directories, "/opt/rocm/lib");
+  search.look(directories, names);
+  if (search.done()) return search.take();
+  const std::size_t looked_at = directories.size();
+  add_configured_directories(directories);
+  for (const char* place : usual_places) add_once(directories, place);
+  search.look(std::span(directories).subspan(looked_at), names);
+  return search.take();
+}
+
+// A relative part would make what is found depend on the working directory.
+std::vector<fs::path> absolute_parts(std::string_view search_path) {
+  std::vector<fs::path> directories;
+  while (!search_path.empty()) {
+    const std::string_view part = search_path.substr(0, search_path.find(':'));
+    search_path.remove_prefix(std::min(search_path.size(), part.size() + 1));
+    if (part.starts_with('/')) add_once(directories, part);
   }
   return directories;
 }
 
-// A file under two names is one candidate.
-void add_file(Candidates& found, const fs::path& path, std::vector<fs::path>& seen) {
-  if (!is_file(path)) return;
-  std::error_code error;
-  fs::path real = fs::canonical(path, error);
-  if (error || std::find(seen.begin(), seen.end(), real) != seen.end()) return;
-  seen.push_back(std::move(real));
-  found.files.push_back(path);
-}
-
-Candidates look(std::span<const fs::path> directories, std::span<const std::string_view> names) {
-  Candidates found;
-  std::vector<fs::path> seen;
-  for (const fs::path& directory : directories) {
-    for (const std::string_view name : names) {
-      const fs::path path = directory / name;
-      found.tried.push_back(path.string());
-      add_file(found, path, seen);
-    }
-  }
-  return found;
-}
-
-Candidates only(const fs::path& path) {
-  Candidates found;
-  found.tried.push_back(path.string());
-  if (is_file(path)) found.files.push_back(path);
-  return found;
-}
-
-Candidates look_on_path(const std::string& search_path) {
-  Candidates found;
-  std::vector<fs::path> seen;
-  std::vector<fs::path> directories;
-  std::istringstream parts(search_path);
-  for (std::string part; std::getline(parts, part, ':');) {
-    // A relative part would make the compiler depend on the working directory.
-    if (!part.empty() && part.front() == '/') add_once(directories, part);
-  }
+Candidates look_on_path(std::string_view search_path, Extent extent) {
+  Search search(extent);
+  const std::vector<fs::path> directories = absolute_parts(search_path);
   for (const std::string_view name : kHostNames) {
-    for (const fs::path& directory : directories) {
-      const fs::path path = directory / name;
-      found.tried.push_back(path.string());
-      if (::access(path.c_str(), X_OK) == 0) add_file(found, path, seen);
-    }
+    search.look(directories, std::span(&name, 1));
+    if (search.done()) break;
   }
+  Candidates found = search.take();
+  std::erase_if(found.files,
+                [](const fs::path& file) { return ::access(file.c_str(), X_OK) != 0; });
   return found;
 }
 
@@ -162,23 +131,26 @@ fs::path own_directory() {
 
 }  // namespace
 
-Candidates find_compiler(CompilerKind kind, const CompilersOptions& options) {
+Candidates find_compiler(CompilerKind kind, const CompilersOptions& options, Extent extent) {
   switch (kind) {
     case CompilerKind::kNvrtc:
       if (!options.nvrtc.empty()) return only(options.nvrtc);
-      return look(library_directories(kind), kNvrtcNames);
+      return look_for_library(kNvrtcNames, {"/usr/local/cuda/lib64", "/opt/cuda/lib64"}, extent);
     case CompilerKind::kHiprtc: {
       if (!options.hiprtc.empty()) return only(options.hiprtc);
-      if (options.hiprtc_prefix.empty()) return look(library_directories(kind), kHiprtcNames);
-      std::vector<fs::path> directories;
-      for (const std::string_view part : kPrefixDirectories) {
-        directories.push_back(options.hiprtc_prefix / part);
+      if (options.hiprtc_prefix.empty()) {
+        return look_for_library(kHiprtcNames, {"/opt/rocm/lib"}, extent);
       }
-      return look(directories, kHiprtcNames);
+      Search search(extent);
+      for (const std::string_view part : kPrefixDirectories) {
+        const fs::path directory = options.hiprtc_prefix / part;
+        search.look(std::span(&directory, 1), kHiprtcNames);
+      }
+      return search.take();
     }
     case CompilerKind::kHost:
       if (!options.host_compiler.empty()) return only(options.host_compiler);
-      return look_on_path(options.search_path);
+      return look_on_path(options.search_path, extent);
   }
   return {};
 }
@@ -197,8 +169,16 @@ Candidates find_worker(const CompilersOptions& options) {
     add_once(directories, home / "../../libexec/broach");  // Libraries in lib/x86_64-linux-gnu.
     add_once(directories, home / "../bin");
   }
+  // A program that broach is linked into may live anywhere: the place broach was configured to be
+  // installed to, and then wherever its command is on the search path.
+  add_once(directories, fs::path(BROACH_LIBEXECDIR) / "broach");
+  for (const fs::path& part : absolute_parts(options.search_path)) {
+    add_once(directories, part / "../libexec/broach");
+  }
   constexpr std::array<std::string_view, 1> kNames = {"broach-rtc"};
-  return look(directories, kNames);
+  Search search(Extent::kFirst);
+  search.look(directories, kNames);
+  return search.take();
 }
 
 Result<std::vector<std::string>> prefix_command(const fs::path& prefix) {

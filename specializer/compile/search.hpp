@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -16,16 +17,20 @@ struct Candidates {
   std::vector<std::string> tried;
 };
 
+/// Whether a search stops at the first file that exists.
+enum class Extent : std::uint8_t { kFirst, kAll };
+
 /// Looks for a compiler's file. No library is opened.
 ///
 /// NVRTC and hiprtc: the option alone where it is set; else the directories of this process's
 /// loader (LD_LIBRARY_PATH, its defaults), those of /etc/ld.so.conf, then the toolkits' usual
 /// places; a directory's newest version first. hiprtc with a prefix: that prefix alone.
 /// Host compiler: the option alone where it is set; else c++, g++, clang++ on `search_path`.
-Candidates find_compiler(CompilerKind kind, const CompilersOptions& options);
+Candidates find_compiler(CompilerKind kind, const CompilersOptions& options, Extent extent);
 
-/// Looks for broach-rtc: the option alone where it is set; else beside the program, beside the
-/// library that holds this code, and in `../libexec/broach` and `../bin` of both.
+/// Looks for broach-rtc: the option alone where it is set; else beside the program and beside the
+/// library that holds this code, in `../libexec/broach` and `../bin` of both, in the configured
+/// `libexec/broach`, and in `../libexec/broach` of the directories of `search_path`.
 Candidates find_worker(const CompilersOptions& options);
 
 /// How a program is started with the loader and libraries of a prefix: the words before the

@@ -3,11 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <thread>
 
 namespace broach::specializer {
 
 WorkerPool::WorkerPool(std::uint32_t most, Start start)
-    : most_(std::max(most, 1U)), start_(std::move(start)), owner_(::getpid()) {}
+    : most_(most), start_(std::move(start)), owner_(::getpid()) {}
 
 WorkerPool::~WorkerPool() { forget_if_forked(); }
 
@@ -28,6 +29,8 @@ Result<WorkerPool::Lease> WorkerPool::acquire() {
   {
     std::unique_lock lock(mutex_);
     forget_if_forked();
+    // Counted here: a warm look-up never gets this far and has no time for it.
+    if (most_ == 0) most_ = std::max(1U, std::thread::hardware_concurrency());
     freed_.wait(lock, [this] { return places_taken_ < most_; });
     ++places_taken_;
     generation = generation_;

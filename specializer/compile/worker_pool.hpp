@@ -23,7 +23,7 @@ struct Worker {
   std::uint64_t generation = 0;  ///< Of the pool, when it was started.
 };
 
-/// Workers of one compiler: started on demand, used again, at most `most` at a time.
+/// Workers of one compiler: started on demand, used again, at most `most` at a time (0: cores).
 ///
 /// Threads: any.
 /// Owns:    idle workers; a leased one comes back through its lease.
@@ -64,7 +64,7 @@ class WorkerPool {
   void give_back(Worker worker) noexcept;
   void forget_if_forked();
 
-  const std::uint32_t most_;
+  std::uint32_t most_;
   const Start start_;
   std::mutex mutex_;
   std::condition_variable freed_;

@@ -75,7 +75,7 @@ class HostCxx final : public Compiler {
     if (child->status != 0) {
       std::error_code ignored;
       fs::remove(output, ignored);
-      return Error{ErrorCode::kCompileFailed, first_complaint(compiled.log), compiled.log};
+      return failure(child->status, std::move(compiled.log));
     }
     std::ifstream in(output, std::ios::binary);
     compiled.binary.assign(std::istreambuf_iterator<char>(in), {});
@@ -91,6 +91,16 @@ class HostCxx final : public Compiler {
   }
 
  private:
+  static Error failure(int status, std::string log) {
+    ErrorCode code = ErrorCode::kCompileFailed;
+    if (ran_out_of_memory(log)) {
+      code = ErrorCode::kOutOfMemory;
+    } else if (WIFSIGNALED(status) || log.find(" signal terminated program") != std::string::npos) {
+      code = ErrorCode::kCompilerDied;  // Somebody's doing, not the source's.
+    }
+    return Error{code, first_complaint(log), std::move(log)};
+  }
+
   Result<std::string> ask(const std::string& option) const {
     auto child = run_child({driver_.string(), option}, "");
     if (!child) return child.error();

@@ -44,8 +44,9 @@ std::string buffer_of(ProgramApi::Program program, Size size_of, Get get) {
 }
 
 Error failure(const ProgramApi& api, int status, std::string log) {
-  const ErrorCode code =
-      status == kOutOfMemory ? ErrorCode::kOutOfMemory : ErrorCode::kCompileFailed;
+  const ErrorCode code = status == kOutOfMemory || ran_out_of_memory(log)
+                             ? ErrorCode::kOutOfMemory
+                             : ErrorCode::kCompileFailed;
   std::string message = log.empty() ? api.error_string(status) : first_complaint(log);
   return Error{code, std::move(message), std::move(log)};
 }

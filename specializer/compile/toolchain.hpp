@@ -1,0 +1,49 @@
+#pragma once
+
+#include <filesystem>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "broach/result.hpp"
+#include "specializer/compile/identity.hpp"
+#include "specializer/compile/worker_pool.hpp"
+#include "specializer/compilers.hpp"
+
+namespace broach::specializer {
+
+/// One kind of compiler: where it is, who it is, and its workers.
+///
+/// Threads: any.
+class Toolchain {
+ public:
+  /// Both references outlive the toolchain; no option is left at its default but `jobs`.
+  Toolchain(CompilerKind kind, const CompilersOptions& options, const IdentityMemo& memo);
+
+  /// Errors (all three): as Compilers states them.
+  Result<CompilerIdentity> identity();
+  Result<CompileOutput> compile(const Plan& plan);
+  CompilerStatus status();
+
+ private:
+  Result<Worker> start();
+  Result<Worker> open(const std::filesystem::path& program,
+                      const std::filesystem::path& file) const;
+
+  /// Takes an identity unless there is one; returns the one that holds.
+  CompilerIdentity settle(CompilerIdentity identity);
+
+  /// Errors:  kCompilerMissing when keys may have been made with another identity than `loaded`,
+  ///          which holds from then on.
+  Result<void> confirm(const CompilerIdentity& loaded);
+
+  const CompilerKind kind_;
+  const CompilersOptions& options_;
+  const IdentityMemo& memo_;
+  std::mutex mutex_;
+  std::optional<CompilerIdentity> identity_;
+  WorkerPool pool_;
+};
+
+}  // namespace broach::specializer
