@@ -120,7 +120,11 @@ ContractRequest whole_contract(const specializer::Target& target) {
   for (DecodeCase& served : served_decodes(host ? CaseSize::kCut : CaseSize::kFull)) {
     request.cases.push_back(std::move(served));
   }
-  for (const Control& control : controls()) request.controls.push_back(control);
+  for (const Control& control : controls()) {
+    if (specializer::check(control_case(control).recipe.shape, target)) {
+      request.controls.push_back(control);
+    }
+  }
   for (const std::string_view name : specializer::known_targets()) {
     request.limit_targets.emplace_back(name);
   }
@@ -147,8 +151,7 @@ ContractReport run_contract(const Bench& bench, const ContractRequest& request) 
     say(request, line_of(report.kernels.back()));
   }
   for (const Control& control : request.controls) {
-    const std::string name = control_case(control).name;
-    report.controls.push_back(try_control(control, bench, pinned_digest(name), request.threads));
+    report.controls.push_back(try_control(control, bench, request.threads));
     say(request, line_of(report.controls.back()));
   }
   for (const std::string& name : request.limit_targets) {

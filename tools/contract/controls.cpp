@@ -8,23 +8,23 @@ namespace broach::contract {
 namespace {
 
 constexpr Control kControls[] = {
-    {"window_early", "the window starts one key early", Arith::kChunk256, Gate::kShapes,
-     "the key before the window is a cell that no row sees, and holds NaN"},
-    {"merge_unscaled", "chunks merge without exp(m_c - M)", Arith::kChunk256, Gate::kShapes,
-     "a chunk's weights are off by the factor left out, far beyond the range"},
-    {"merge_toward_zero", "the merge rounds toward zero", Arith::kChunk256, Gate::kSums,
-     "with weights of 1 every rounding of the sums is known, and half of them differ"},
-    {"whole_block_rerun", "one non-finite output re-runs every head of its block in float64",
-     Arith::kChunk256, Gate::kNonFinite,
+    {"window_early", "the window starts one key early", Arith::kChunk256, Needs::kWindow,
+     Gate::kShapes, "the key before the window is a cell that no row sees, and holds NaN"},
+    {"merge_unscaled", "chunks merge without exp(m_c - M)", Arith::kChunk256, Needs::kWindow,
+     Gate::kShapes, "a chunk's weights are off by the factor left out, far beyond the range"},
+    {"merge_toward_zero", "the merge rounds its output toward zero", Arith::kChunk256,
+     Needs::kWindow, Gate::kShapes,
+     "where the range holds one value, half of the outputs are the value below it"},
+    {"whole_block_rerun", "a non-finite output re-runs its neighbours in float64 too",
+     Arith::kChunk256, Needs::kWindow, Gate::kNonFinite,
      "a neighbour that does not see the plant gets float64's bits instead of its own"},
-    {"rerun_dropped", "non-finite outputs are not computed again in float64", Arith::kChunk256,
-     Gate::kNonFinite, "+inf at a weight that fp32 cannot hold gives NaN instead of +inf"},
-    {"ratio_off_by_one", "a block's last query head looks at the next KV head", Arith::kChunk256,
-     Gate::kShapes, "that head's outputs are another head's, far beyond the range"},
-    {"unmasked_block", "keys behind the row's end are not masked", Arith::kChunk256, Gate::kShapes,
-     "the cells behind a row's end hold NaN or other rows' keys"},
-    {"rounding_dropped", "a run's sum is not rounded before it joins its chunk", Arith::kChunk256,
-     Gate::kSums, "with weights of 1 every rounding of the sums is known"},
+    {"sink_left_out", "the sink does not join the denominator", Arith::kChunk256, Needs::kSinks,
+     Gate::kShapes, "the denominator is short by the sink's weight, far beyond the range"},
+    {"page_off_by_one", "the next page table entry is read", Arith::kChunk256, Needs::kPages,
+     Gate::kShapes, "the page read holds other keys, or NaN"},
+    {"ratio_off_by_one", "query heads find their KV head as if there were one more to each",
+     Arith::kChunk256, Needs::kWindow, Gate::kShapes,
+     "those heads' outputs are another KV head's, far beyond the range"},
 };
 
 }  // namespace
@@ -33,22 +33,23 @@ std::span<const Control> controls() { return kControls; }
 
 DecodeCase control_case(const Control& control) {
   DecodeCase made;
-  made.name = "planted controls";
+  made.name = "control " + std::string(control.name);
   WindowRowsShape& shape = made.recipe.shape;
   shape.head_dim = 64;
   shape.gqa_ratio = 2;
   shape.window = 1100;
   shape.kv_layout = {KvLayoutKind::kRing, 1200};
   shape.arith = control.arith;
-  made.recipe.kv_heads = 2;
+  if (control.needs == Needs::kSinks) shape.sinks = Switch::kOn;
+  if (control.needs == Needs::kPages) shape.kv_layout = {KvLayoutKind::kPaged, 64};
+  made.recipe.kv_heads = 3;
   made.recipe.rows = {{0, 5'000}, {0, 4'950}, {1, 1'300}, {2, 700}, {2, 651}};
   made.recipe.scale = 2.0F;
   made.recipe.seed = 77;
   return made;
 }
 
-ControlReport try_control(const Control& control, const Bench& bench, std::string_view digest,
-                          std::uint32_t threads) {
+ControlReport try_control(const Control& control, const Bench& bench, std::uint32_t threads) {
   ControlReport report{&control, false, {}};
   const DecodeCase tried = control_case(control);
   auto kernel = Kernel::load(bench, tried.recipe.shape, {std::string(control.name), Switch::kOff});
@@ -56,7 +57,7 @@ ControlReport try_control(const Control& control, const Bench& bench, std::strin
     report.words = "could not be built: " + kernel.error().message;
     return report;
   }
-  const GateReport gate = run_gate(control.gate, {&*kernel, &tried, nullptr, digest, threads});
+  const GateReport gate = run_gate(control.gate, {&*kernel, &tried, nullptr, {}, threads});
   report.red = !gate.passed;
   report.words = gate.passed ? "stayed green" : gate.failures.front();
   return report;

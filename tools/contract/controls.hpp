@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -9,6 +10,9 @@
 
 namespace broach::contract {
 
+/// What a control's case needs, for the fault to be reachable at all.
+enum class Needs : std::uint8_t { kWindow, kSinks, kPages };
+
 /// A fault planted in a family's own source, and the gate that has to see it.
 ///
 /// `name` goes into specializer::Variant::control; no public interface can ask for it.
@@ -16,6 +20,7 @@ struct Control {
   std::string_view name;
   std::string_view words;  ///< What the faulty kernel does.
   Arith arith;
+  Needs needs;
   Gate gate;
   std::string_view why;  ///< Why that gate separates it.
 };
@@ -30,12 +35,11 @@ struct ControlReport {
   std::string words;  ///< What the gate said of it, or why it could not be built.
 };
 
-/// The case that controls are tried on: small, with a window over several chunks, a ring that has
-/// wrapped, a sink where the arithmetic's form has one, and NaN in every unseen cell.
+/// The case that a control is tried on: small, with a window over several chunks and tiles, a ring
+/// that has wrapped (or sinks, or pages), and NaN in every cell that no row sees.
 DecodeCase control_case(const Control& control);
 
 /// Builds the faulty kernel and runs the gate that has to turn red.
-ControlReport try_control(const Control& control, const Bench& bench, std::string_view digest,
-                          std::uint32_t threads);
+ControlReport try_control(const Control& control, const Bench& bench, std::uint32_t threads);
 
 }  // namespace broach::contract
