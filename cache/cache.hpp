@@ -64,6 +64,7 @@ struct Entry {
   std::int64_t created_unix_ms = 0;
   std::int64_t last_used_unix_ms = 0;
   std::uint64_t hits = 0;
+  Layer layer;  ///< The first layer that holds it.
 };
 
 struct EntryLimits {
@@ -187,6 +188,7 @@ class Cache {
 
   std::optional<Failure> failure(const Key& key);
   void remember_failure(const Failure& failure);
+  void forget_failure(const Key& key);
   Result<std::vector<Failure>> failures();
 
   void record_device_limits(const DeviceLimits& limits);
@@ -195,6 +197,7 @@ class Cache {
   Result<std::vector<Receipt>> receipts(const Key& key);
   void record_miss(const JournalRow& row);
   Result<std::vector<JournalRow>> journal();
+  void clear_journal();
 
   Result<VerifyReport> verify();
   Result<GcReport> gc(const GcRequest& request);
@@ -203,6 +206,9 @@ class Cache {
   /// A small fact worth keeping between processes, such as a compiler's identity by build id.
   std::optional<std::string> memo(std::string_view name);
   void remember_memo(std::string_view name, std::string_view value);
+
+  /// Writes down uses and promotions that were put off to keep look-ups quick. Closing does too.
+  void flush();
 
   std::optional<Holder> holder(const Key& key);
   std::vector<LayerStatus> layers() const;

@@ -8,86 +8,30 @@
 #include "cache/cache.hpp"
 #include "cache/file.hpp"
 #include "cache/state.hpp"
+#include "cache/turn.hpp"
 
 namespace broach::cache {
 namespace {
 
-struct Listed {
-  Object head;  ///< Without payload.
-  std::uint64_t bytes = 0;
-  std::int64_t used_unix_ms = 0;
-};
-
-// Every key once, the first layer's object first.
-Result<std::vector<Listed>> list_all(Cache::State& state) {
-  std::vector<Listed> all;
-  std::set<Key> seen;
-  std::vector<DiskLayer*> layers;
-  if (state.user() != nullptr) layers.push_back(state.user());
-  for (const auto& layer : state.read_only) layers.push_back(layer.get());
-  for (DiskLayer* layer : layers) {
-    const auto stored = layer->store.list();
-    if (!stored) return stored.error();
-    for (const StoredObject& object : *stored) {
-      if (seen.contains(object.key)) continue;
-      auto head = layer->store.read_head(object.key);
-      if (!head) continue;
-      seen.insert(object.key);
-      all.push_back({std::move(*head), object.bytes, object.used_unix_ms});
-    }
-  }
-  for (const auto& object : state.memory.objects()) {
-    if (!seen.insert(object->key.key).second) continue;
-    Listed row;
-    row.head.key = object->key;
-    row.head.description = object->description;
-    row.head.provenance = object->provenance;
-    row.head.limits = object->limits;
-    row.bytes = object->payload.size();
-    all.push_back(std::move(row));
-  }
-  return all;
+// The index's rows, or what this process knows where there is no index.
+template <class Row>
+Result<std::vector<Row>> rows_or(Result<std::vector<Row>> indexed, std::vector<Row> own) {
+  if (indexed && !indexed->empty()) return indexed;
+  return own;
 }
 
 }  // namespace
 
 Result<std::vector<Entry>> Cache::entries() {
-  auto all = list_all(*state_);
-  if (!all) return all.error();
-  std::vector<Entry> rows;
-  for (Listed& listed : *all) {
-    Entry row;
-    row.key = listed.head.key.key;
-    row.description = std::move(listed.head.description);
-    row.bytes = listed.bytes;
-    row.compile_ms = listed.head.provenance.compile_ms;
-    row.created_unix_ms = listed.head.provenance.created_unix_ms;
-    row.last_used_unix_ms = listed.used_unix_ms;
-    rows.push_back(std::move(row));
-  }
-  return rows;
+  flush();
+  return list_entries(*state_);
 }
 
-Result<std::vector<EntryLimits>> Cache::limits() {
-  auto all = list_all(*state_);
-  if (!all) return all.error();
-  std::vector<EntryLimits> rows;
-  for (const Listed& listed : *all) {
-    for (const LaunchLimits& limits : listed.head.limits) {
-      rows.push_back({listed.head.key.key, listed.head.description, limits});
-    }
-  }
-  return rows;
-}
+Result<std::vector<EntryLimits>> Cache::limits() { return list_limits(*state_); }
 
 Result<std::optional<Object>> Cache::read(const Key& key) {
-  State& state = *state_;
-  if (const auto object = state.memory.find(key)) return std::optional<Object>(*object);
-  if (state.user() != nullptr) {
-    auto found = state.user()->store.read(key);
-    if (!found || found->has_value()) return found;
-  }
-  for (const auto& layer : state.read_only) {
+  if (const auto object = state_->memory.find(key)) return std::optional<Object>(*object);
+  for (DiskLayer* layer : state_->disk_layers()) {
     auto found = layer->store.read(key);
     if (!found || found->has_value()) return found;
   }
@@ -95,106 +39,125 @@ Result<std::optional<Object>> Cache::read(const Key& key) {
 }
 
 Result<std::vector<Key>> Cache::keys_starting_with(std::string_view hex_prefix) {
-  State& state = *state_;
   std::set<Key> keys;
-  for (const auto& object : state.memory.objects()) {
+  for (const auto& object : state_->memory.objects()) {
     if (object->key.key.hex().starts_with(hex_prefix)) keys.insert(object->key.key);
   }
-  const auto add = [&](DiskLayer& layer) -> Result<void> {
-    const auto stored = layer.store.list(hex_prefix);
+  for (DiskLayer* layer : state_->disk_layers()) {
+    const auto stored = layer->store.list(hex_prefix);
     if (!stored) return stored.error();
     for (const StoredObject& object : *stored) keys.insert(object.key);
-    return {};
-  };
-  if (state.user() != nullptr) {
-    if (auto added = add(*state.user()); !added) return added.error();
-  }
-  for (const auto& layer : state.read_only) {
-    if (auto added = add(*layer); !added) return added.error();
   }
   return std::vector<Key>(keys.begin(), keys.end());
 }
 
 std::optional<Failure> Cache::failure(const Key& key) {
-  return state_->records.failure(key, now_unix_ms());
+  const std::int64_t now = now_unix_ms();
+  if (auto own = state_->records.failure(key, now)) return own;
+  if (state_->user == nullptr) return std::nullopt;
+  auto found = state_->user->index.failure(key, now);
+  return found ? std::move(*found) : std::nullopt;
 }
 
-void Cache::remember_failure(const Failure& failure) { state_->records.remember(failure); }
+void Cache::remember_failure(const Failure& failure) {
+  state_->records.remember(failure);
+  if (state_->can_write()) (void)state_->user->index.remember(failure);
+}
 
-Result<std::vector<Failure>> Cache::failures() { return state_->records.failures(now_unix_ms()); }
+void Cache::forget_failure(const Key& key) {
+  state_->records.forget_failure(key);
+  if (state_->can_write()) (void)state_->user->index.forget_failure(key);
+}
 
-void Cache::record_device_limits(const DeviceLimits& limits) { state_->records.record(limits); }
+Result<std::vector<Failure>> Cache::failures() {
+  const std::int64_t now = now_unix_ms();
+  auto own = state_->records.failures(now);
+  if (state_->user == nullptr) return own;
+  return rows_or(state_->user->index.failures(now), std::move(own));
+}
+
+void Cache::record_device_limits(const DeviceLimits& limits) {
+  state_->records.record(limits);
+  if (state_->can_write()) (void)state_->user->index.record(limits);
+}
 
 Result<std::vector<DeviceLimits>> Cache::device_limits(const Key& key) {
-  return state_->records.device_limits(key);
+  auto own = state_->records.device_limits(key);
+  if (state_->user == nullptr) return own;
+  return rows_or(state_->user->index.device_limits(key), std::move(own));
 }
 
-void Cache::record_receipt(const Receipt& receipt) { state_->records.record(receipt); }
+void Cache::record_receipt(const Receipt& receipt) {
+  state_->records.record(receipt);
+  if (state_->can_write()) (void)state_->user->index.record(receipt);
+}
 
 Result<std::vector<Receipt>> Cache::receipts(const Key& key) {
-  return state_->records.receipts(key);
+  auto own = state_->records.receipts(key);
+  if (state_->user == nullptr) return own;
+  return rows_or(state_->user->index.receipts(key), std::move(own));
 }
 
-void Cache::record_miss(const JournalRow& row) { state_->records.record(row); }
+void Cache::record_miss(const JournalRow& row) {
+  state_->records.record(row);
+  if (state_->can_write()) (void)state_->user->index.record(row);
+}
 
-Result<std::vector<JournalRow>> Cache::journal() { return state_->records.journal(); }
+Result<std::vector<JournalRow>> Cache::journal() {
+  auto own = state_->records.journal();
+  if (state_->user == nullptr) return own;
+  return rows_or(state_->user->index.journal(), std::move(own));
+}
 
-std::optional<std::string> Cache::memo(std::string_view name) { return state_->records.memo(name); }
+void Cache::clear_journal() {
+  state_->records.clear_journal();
+  if (state_->can_write()) (void)state_->user->index.clear_journal();
+}
+
+std::optional<std::string> Cache::memo(std::string_view name) {
+  if (auto own = state_->records.memo(name)) return own;
+  if (state_->user == nullptr) return std::nullopt;
+  return state_->user->memos.find(name);
+}
 
 void Cache::remember_memo(std::string_view name, std::string_view value) {
+  if (memo(name) == value) return;
   state_->records.remember_memo(name, value);
+  if (!state_->can_write()) return;
+  if (!state_->user->memos.remember(name, value)) state_->reporter.count("memo_failed");
 }
 
-std::optional<Holder> Cache::holder(const Key&) { return std::nullopt; }
+std::optional<Holder> Cache::holder(const Key& key) {
+  if (state_->user == nullptr) return std::nullopt;
+  return holder_of(*state_->user->directory, key);
+}
 
 Result<VerifyReport> Cache::verify() {
   VerifyReport report;
-  State& state = *state_;
-  std::vector<DiskLayer*> layers;
-  if (state.user() != nullptr) layers.push_back(state.user());
-  for (const auto& layer : state.read_only) layers.push_back(layer.get());
-  for (DiskLayer* layer : layers) {
+  for (DiskLayer* layer : state_->disk_layers()) {
     const auto stored = layer->store.list();
     if (!stored) return stored.error();
     for (const StoredObject& object : *stored) {
+      const auto sound = layer->store.verify(object.key);
+      if (!sound && sound.error().code == ErrorCode::kNotFound) continue;  // Evicted meanwhile.
       ++report.objects;
-      const auto read = layer->store.read(object.key);
-      if (read) continue;
+      if (sound) continue;
       ++report.damaged;
-      report.findings.push_back(fmt::format("{}: {}", object.key.hex(), read.error().message));
+      report.findings.push_back(
+          fmt::format("{} in {}: {}", object.key.hex(), layer->layer.name, sound.error().message));
     }
   }
   return report;
 }
 
 Result<GcReport> Cache::gc(const GcRequest& request) {
-  GcReport report;
-  auto all = entries();
-  if (!all) return all.error();
-  for (Entry& entry : *all) {
-    const bool named =
-        std::find(request.keys.begin(), request.keys.end(), entry.key) != request.keys.end();
-    if (!named) {
-      report.bytes_left += entry.bytes;
-      ++report.objects_left;
-      continue;
-    }
-    if (request.mode == GcRequest::Mode::kRemove) {
-      state_->memory.erase(entry.key);
-      if (state_->user() != nullptr) {
-        if (auto removed = state_->user()->store.remove(entry.key); !removed)
-          return removed.error();
-      }
-    }
-    report.bytes_removed += entry.bytes;
-    report.removed.push_back(std::move(entry));
-  }
-  return report;
+  flush();
+  return collect(*state_, request);
 }
 
 Result<std::vector<QuarantineRow>> Cache::quarantine() {
-  if (state_->user() == nullptr) return std::vector<QuarantineRow>{};
-  return Quarantine(*state_->user()->directory).list();
+  if (state_->user == nullptr) return std::vector<QuarantineRow>{};
+  return Quarantine(*state_->user->directory).list();
 }
 
 }  // namespace broach::cache

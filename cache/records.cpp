@@ -109,6 +109,11 @@ std::vector<JournalRow> Records::journal() const {
   return rows;
 }
 
+void Records::clear_journal() {
+  const std::lock_guard lock(mutex_);
+  journal_.clear();
+}
+
 std::optional<std::string> Records::memo(std::string_view name) const {
   const std::lock_guard lock(mutex_);
   const auto found = memos_.find(name);

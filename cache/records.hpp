@@ -31,6 +31,7 @@ class Records {
 
   void record(const JournalRow& row);
   std::vector<JournalRow> journal() const;
+  void clear_journal();
 
   std::optional<std::string> memo(std::string_view name) const;
   void remember_memo(std::string_view name, std::string_view value);

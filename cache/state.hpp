@@ -1,14 +1,24 @@
 #pragma once
 
+#include <sys/types.h>
+
+#include <atomic>
+#include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cache/cache.hpp"
 #include "cache/directory.hpp"
+#include "cache/eviction.hpp"
+#include "cache/flight.hpp"
+#include "cache/index.hpp"
+#include "cache/memo.hpp"
 #include "cache/memory.hpp"
 #include "cache/records.hpp"
 #include "cache/reporter.hpp"
@@ -29,26 +39,80 @@ struct DiskLayer {
   std::string why;  ///< Why it is not written, where it could have been.
 };
 
+/// The writable layer: its objects, their index, and small facts.
+struct UserLayer : DiskLayer {
+  UserLayer(std::unique_ptr<Directory> opened, Reporter& reporter)
+      : DiskLayer(std::move(opened), LayerKind::kUser, Access::kReadWrite, reporter),
+        index(*directory, directory->filesystem().reach, reporter),
+        memos(*directory) {}
+
+  Index index;
+  Memos memos;
+  std::atomic<bool> writable{true};  ///< Turns false for good when the system forbids writing.
+};
+
 /// What a Cache is made of.
 struct Cache::State {
   explicit State(CacheOptions opened_with);
 
   void open_layers();
+  void open_user_layers();
+  void open_read_only_layers();
+
+  /// Looks in every layer without counting a miss; a hit is counted, promoted and noted as a use.
+  std::optional<Hit> look_up(const KeyRecord& key);
+
+  /// Stores an object in the user's directory; says whether it is there now.
+  bool store(const Object& object);
+
+  /// Tells the index of an object that was stored, and keeps the budget.
+  void index_stored(const Object& object);
+
+  /// The maker's turn: waits for other processes, makes, stores, indexes.
+  Result<Hit> make(const KeyRecord& key, const Maker& maker);
+
+  std::optional<Error> remembered_failure(const Key& key);
+  void remember_maker_failure(const KeyRecord& key, const Error& error);
+
+  void flush();
+  void sweep_once();
+  void keep_budget();
+  bool over_budget(const Usage& usage) const;
+  Result<Usage> usage();
+
+  /// Every directory, the writable one first.
+  std::vector<DiskLayer*> disk_layers();
+  bool can_write() { return user && user->writable; }
   bool distrusted(const Key& key);
 
-  /// The writable directory, or null: memory only.
-  DiskLayer* user() { return user_.get(); }
-
   CacheOptions options;
+  Budget budget;
   Reporter reporter;
   MemoryLayer memory;
   Records records;
-  std::unique_ptr<DiskLayer> user_;
+  Flights flights;
+  std::unique_ptr<UserLayer> user;  ///< Null: memory only.
   std::vector<std::unique_ptr<DiskLayer>> read_only;
   std::vector<LayerStatus> refused;  ///< Candidates that cannot be used, with the reason.
 
-  std::mutex distrust_mutex;
+  std::atomic<std::uint64_t> stores{0};  ///< Tried by this process.
+  pid_t owner = 0;                       ///< The process that opened the cache.
+
+  std::mutex mutex;  ///< Guards what follows.
   std::set<Key> distrusted_keys;
+  std::map<Key, Use> uses;   ///< Not yet in the index.
+  std::set<Key> promotions;  ///< Served by a read-only layer, not yet in the user's directory.
 };
+
+/// Brings the index in line with the objects: adds, drops and dates rows.
+Result<void> reconcile(Index& index, Store& store);
+
+/// The rows of `entries`, layer by layer.
+Result<std::vector<Entry>> list_entries(Cache::State& state);
+Result<std::vector<Entry>> list_entries(DiskLayer& layer, Index* index);
+Result<std::vector<EntryLimits>> list_limits(Cache::State& state);
+
+/// Removes (or reports) what the request says from the user's directory and memory.
+Result<GcReport> collect(Cache::State& state, const GcRequest& request);
 
 }  // namespace broach::cache

@@ -134,7 +134,18 @@ Result<std::optional<Object>> Store::read(const Key& key) {
   return load_checked(key, [](const Object&) { return Result<void>(); });
 }
 
-Result<Object> Store::read_head(const Key& key) {
+Result<void> Store::verify(const Key& key) {
+  {
+    const std::lock_guard lock(mutex_);
+    bad_.erase(key);  // It was found bad by an earlier look; this one tells again.
+  }
+  const auto found = read(key);
+  if (!found) return found.error();
+  if (!found->has_value()) return os_error("find", path_of(key), ENOENT);
+  return {};
+}
+
+Result<StoredHead> Store::read_head(const Key& key) {
   const std::string path = path_of(key);
   const auto folder = shelf(key, IfMissing::kFail);
   if (!folder) return folder.error();
@@ -150,10 +161,11 @@ Result<Object> Store::read_head(const Key& key) {
   const auto head = read_bytes(file->fd, 0, header->payload_offset, path);
   if (!head) return head.error();
   auto object = decode_head(*head);
-  if (object && object->key.key != key) {
+  if (!object) return object.error();
+  if (object->key.key != key) {
     return Error{ErrorCode::kDamaged, "the object is named " + object->key.key.hex(), ""};
   }
-  return object;
+  return StoredHead{std::move(*object), *header};
 }
 
 Result<void> Store::put_once(const Key& key, std::span<const std::byte> encoded) {

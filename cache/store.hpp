@@ -29,6 +29,12 @@ struct StoredObject {
   std::int64_t used_unix_ms = 0;
 };
 
+/// The front of a stored object.
+struct StoredHead {
+  Object object;  ///< Without payload.
+  ObjectHeader header;
+};
+
 /// The objects of one directory: one file a key, found by name alone.
 ///
 /// Faults of the file system are reported and are misses; a damaged object is set aside.
@@ -47,8 +53,13 @@ class Store {
   /// Errors:  kDamaged (set aside); kUnsupported; the operating system's.
   Result<std::optional<Object>> read(const Key& key);
 
+  /// Reads an object again and checks it whole.
+  ///
+  /// Errors:  as `read`; kNotFound. What is damaged is set aside where that is possible.
+  Result<void> verify(const Key& key);
+
   /// As `read` without the payload, and nothing is set aside.
-  Result<Object> read_head(const Key& key);
+  Result<StoredHead> read_head(const Key& key);
 
   /// Stores an encoded object durably; readers see the whole of it or nothing.
   ///

@@ -1,0 +1,117 @@
+// Eviction: what goes when the budget is passed, or by name.
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "cache/file.hpp"
+#include "cache/file_lock.hpp"
+#include "cache/state.hpp"
+#include "cache/turn.hpp"
+
+namespace broach::cache {
+namespace {
+
+constexpr std::string_view kLocks = "locks";
+
+// Eviction goes below the budget by a tenth, so that the next publish need not evict again.
+constexpr std::uint64_t kSlack = 10;
+
+// Evicting what was used within the hour means that the budget is smaller than the work.
+constexpr std::int64_t kThrashMs = std::int64_t{3600} * 1000;
+
+// Without an index a budget is checked by listing the store: not at every publish.
+constexpr std::uint64_t kListEvery = 64;
+
+std::vector<Entry> candidates(Cache::State& state, std::vector<Entry> entries,
+                              const GcRequest& request) {
+  if (!request.keys.empty()) {
+    std::erase_if(entries, [&](const Entry& entry) {
+      return std::find(request.keys.begin(), request.keys.end(), entry.key) == request.keys.end();
+    });
+    return entries;
+  }
+  sort_by_eviction(entries, now_unix_ms());
+  const Budget budget{request.byte_budget.value_or(state.budget.bytes),
+                      request.object_budget.value_or(state.budget.objects)};
+  entries.resize(count_to_evict(entries, budget));
+  return entries;
+}
+
+void sweep(Cache::State& state) {
+  const auto locks = state.user->directory->folder(kLocks, IfMissing::kFail);
+  std::size_t removed = state.user->store.sweep();
+  if (locks) {
+    removed += sweep_locks((*locks)->get(), (state.user->directory->path() / kLocks).string());
+  }
+  for (; removed > 0; --removed) state.reporter.count("swept");
+}
+
+}  // namespace
+
+Result<GcReport> collect(Cache::State& state, const GcRequest& request) {
+  const bool remove = request.mode == GcRequest::Mode::kRemove;
+  if (remove && state.can_write()) sweep(state);
+  auto listed = state.user ? list_entries(*state.user, &state.user->index)
+                           : Result<std::vector<Entry>>(std::vector<Entry>{});
+  if (!listed) return listed.error();
+  GcReport report;
+  for (const Entry& entry : *listed) report.bytes_left += entry.bytes;
+  report.objects_left = listed->size();
+
+  std::vector<Key> gone;
+  for (Entry& victim : candidates(state, *listed, request)) {
+    // Whoever makes a key is about to store it again.
+    if (request.keys.empty() && holder_of(*state.user->directory, victim.key)) continue;
+    if (remove) {
+      const auto removed = state.user->store.remove(victim.key);
+      if (!removed) {
+        state.reporter.fault("evict_failed", removed.error(), "the object stays");
+        continue;
+      }
+      state.reporter.count("evicted");
+      gone.push_back(victim.key);
+    }
+    report.bytes_left -= victim.bytes;
+    --report.objects_left;
+    report.bytes_removed += victim.bytes;
+    report.removed.push_back(std::move(victim));
+  }
+  if (remove) {
+    for (const Key& key : request.keys) state.memory.erase(key);
+    if (!gone.empty()) (void)state.user->index.forget(gone);
+  }
+  return report;
+}
+
+void Cache::State::keep_budget() {
+  const auto now_used = user->index.usage();
+  if (!now_used && stores % kListEvery != 1) return;
+  const auto used = now_used ? now_used : usage();
+  if (!used || !over_budget(*used)) return;
+
+  const auto locks = user->directory->folder(kLocks, IfMissing::kCreate);
+  if (!locks) return;
+  const auto turn = FileLock::try_take((*locks)->get(), "gc");
+  if (!turn || !turn->has_value()) return;  // Another process is at it.
+  GcRequest request;
+  request.byte_budget = budget.bytes - budget.bytes / kSlack;
+  request.object_budget = budget.objects - budget.objects / kSlack;
+  request.mode = GcRequest::Mode::kRemove;
+  const auto report = collect(*this, request);
+  if (!report) return;
+  const std::int64_t now = now_unix_ms();
+  const bool thrashes =
+      std::any_of(report->removed.begin(), report->removed.end(),
+                  [&](const Entry& entry) { return now - entry.last_used_unix_ms < kThrashMs; });
+  if (!thrashes) return;
+  reporter.count("budget_thrashed");
+  reporter.tell_once("budget_thrashed",
+                     fmt::format("the budget of {} ({} bytes, {} objects) is too small: objects "
+                                 "used within the hour were evicted; raise BROACH_CACHE_BYTES or "
+                                 "BROACH_CACHE_OBJECTS",
+                                 user->directory->path().string(), budget.bytes, budget.objects));
+}
+
+}  // namespace broach::cache

@@ -1,0 +1,39 @@
+#include "cache/eviction.hpp"
+
+#include <algorithm>
+
+namespace broach::cache {
+namespace {
+
+// What keeping an entry costs for what it saves. A use in the future (a clock that was set back)
+// counts as now; a compile of no measured time counts as a millisecond.
+double cost_of_keeping(const Entry& entry, std::int64_t now_ms) {
+  const auto unused_ms = std::max<std::int64_t>(now_ms - entry.last_used_unix_ms, 0) + 1;
+  const double saved_ms = std::max<double>(entry.compile_ms, 1.0);
+  return static_cast<double>(entry.bytes) * static_cast<double>(unused_ms) / saved_ms;
+}
+
+}  // namespace
+
+void sort_by_eviction(std::vector<Entry>& entries, std::int64_t now_ms) {
+  std::sort(entries.begin(), entries.end(), [&](const Entry& a, const Entry& b) {
+    const double cost_a = cost_of_keeping(a, now_ms);
+    const double cost_b = cost_of_keeping(b, now_ms);
+    return cost_a != cost_b ? cost_a > cost_b : a.key < b.key;
+  });
+}
+
+std::size_t count_to_evict(const std::vector<Entry>& sorted, const Budget& budget) {
+  std::uint64_t bytes = 0;
+  for (const Entry& entry : sorted) bytes += entry.bytes;
+  std::uint64_t objects = sorted.size();
+  std::size_t evicted = 0;
+  while (evicted < sorted.size() && (bytes > budget.bytes || objects > budget.objects)) {
+    bytes -= sorted[evicted].bytes;
+    --objects;
+    ++evicted;
+  }
+  return evicted;
+}
+
+}  // namespace broach::cache

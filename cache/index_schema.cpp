@@ -1,0 +1,65 @@
+#include "cache/index_schema.hpp"
+
+#include <fmt/format.h>
+
+#include "cache/limit_fields.hpp"
+
+namespace broach::cache {
+namespace {
+
+constexpr const char* kTables = R"sql(
+CREATE TABLE entry (
+  key TEXT PRIMARY KEY, source_hash TEXT NOT NULL, target TEXT NOT NULL, family TEXT NOT NULL,
+  shape TEXT NOT NULL, compiler TEXT NOT NULL, kind TEXT NOT NULL, bytes INTEGER NOT NULL,
+  digest TEXT NOT NULL, created INTEGER NOT NULL, last_used INTEGER NOT NULL,
+  hits INTEGER NOT NULL DEFAULT 0, compile_ms INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE failure (
+  key TEXT PRIMARY KEY, target TEXT NOT NULL, toolchain TEXT NOT NULL, code INTEGER NOT NULL,
+  message TEXT NOT NULL, log TEXT NOT NULL, created INTEGER NOT NULL, expires INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE receipt (
+  key TEXT NOT NULL, device TEXT NOT NULL, driver TEXT NOT NULL, gates TEXT NOT NULL,
+  broach_version TEXT NOT NULL, created INTEGER NOT NULL,
+  PRIMARY KEY (key, device, driver, broach_version)
+) WITHOUT ROWID;
+CREATE TABLE journal (
+  family TEXT NOT NULL, shape TEXT NOT NULL, target TEXT NOT NULL, count INTEGER NOT NULL,
+  last INTEGER NOT NULL, PRIMARY KEY (family, shape, target)
+);
+CREATE INDEX journal_last ON journal (last);
+
+-- The store's size, kept by triggers: a publish must not count a million rows.
+CREATE TABLE usage (id INTEGER PRIMARY KEY CHECK (id = 1), objects INTEGER, bytes INTEGER);
+INSERT INTO usage VALUES (1, 0, 0);
+CREATE TRIGGER entry_added AFTER INSERT ON entry BEGIN
+  UPDATE usage SET objects = objects + 1, bytes = bytes + new.bytes;
+END;
+CREATE TRIGGER entry_removed AFTER DELETE ON entry BEGIN
+  UPDATE usage SET objects = objects - 1, bytes = bytes - old.bytes;
+END;
+CREATE TRIGGER entry_resized AFTER UPDATE OF bytes ON entry BEGIN
+  UPDATE usage SET bytes = bytes - old.bytes + new.bytes;
+END;
+)sql";
+
+// Both tables have a function's numbers; a number that is not known is NULL.
+std::string limit_table(const char* name, const char* more_columns, const char* more_keys) {
+  std::string sql = fmt::format("CREATE TABLE {} (key TEXT NOT NULL, {}function TEXT NOT NULL, ",
+                                name, more_columns);
+  for (const LimitField& field : kLimitFields) sql += fmt::format("{} INTEGER, ", field.name);
+  return sql + fmt::format("source TEXT NOT NULL, PRIMARY KEY (key, {}function)) WITHOUT ROWID;\n",
+                           more_keys);
+}
+
+}  // namespace
+
+std::string index_schema() {
+  return kTables + limit_table("launch_limit", "", "") +
+         limit_table("device_limit", "device TEXT NOT NULL, driver TEXT NOT NULL, ",
+                     "device, driver, ") +
+         fmt::format("PRAGMA application_id = {};\nPRAGMA user_version = {};\n",
+                     kIndexApplicationId, kIndexVersion);
+}
+
+}  // namespace broach::cache

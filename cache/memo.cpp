@@ -1,0 +1,88 @@
+#include "cache/memo.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "cache/digest.hpp"
+#include "cache/file.hpp"
+#include "cache/folder_listing.hpp"
+#include "cache/key.hpp"
+#include "cache/wire.hpp"
+
+namespace broach::cache {
+namespace {
+
+constexpr std::string_view kFolder = "memo";
+constexpr std::uint64_t kMaxBytes = 64 * 1024;
+constexpr std::size_t kMaxFiles = 256;
+
+std::string file_name(std::string_view name) { return Key{digest_of(name)}.hex(); }
+
+std::string encode(std::string_view name, std::string_view value) {
+  std::string text;
+  append_field(text, "name", name);
+  append_field(text, "value", value);
+  append_field(text, "digest", Key{digest_of(text)}.hex());
+  return text;
+}
+
+// What is asked of a memo is that writing it down again gives the same bytes.
+std::optional<std::string> decode(std::string_view text, std::string_view name) {
+  const auto fields = fields_of(text);
+  if (!fields || fields->size() != 3) return std::nullopt;
+  const std::string& value = (*fields)[1].value;
+  if (encode(name, value) != text) return std::nullopt;
+  return value;
+}
+
+void trim(int folder, const std::string& path) {
+  const auto names = names_in(folder, path);
+  if (!names || names->size() <= kMaxFiles) return;
+  std::vector<std::pair<std::int64_t, std::string>> by_age;
+  for (const std::string& name : *names) {
+    struct stat status {};
+    if (fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    by_age.emplace_back(status.st_mtim.tv_sec, name);
+  }
+  std::sort(by_age.begin(), by_age.end());
+  for (std::size_t i = 0; i + kMaxFiles < by_age.size(); ++i) {
+    (void)unlinkat(folder, by_age[i].second.c_str(), 0);
+  }
+}
+
+}  // namespace
+
+std::optional<std::string> Memos::find(std::string_view name) {
+  const auto folder = directory_.folder(kFolder, IfMissing::kFail);
+  if (!folder) return std::nullopt;
+  const std::string path = (directory_.path() / kFolder).string();
+  const auto file = open_file((*folder)->get(), file_name(name), path, directory_.trust());
+  if (!file || file->bytes > kMaxBytes) return std::nullopt;
+  const auto bytes = read_bytes(file->fd, 0, file->bytes, path);
+  if (!bytes) return std::nullopt;
+  return decode({reinterpret_cast<const char*>(bytes->data()), bytes->size()}, name);
+}
+
+Result<void> Memos::remember(std::string_view name, std::string_view value) {
+  const std::string text = encode(name, value);
+  if (text.size() > kMaxBytes) {
+    return Error{ErrorCode::kInvalidArgument, "memo \"" + std::string(name) + "\" is too long", ""};
+  }
+  const auto folder = directory_.folder(kFolder, IfMissing::kCreate);
+  if (!folder) return folder.error();
+  const auto scratch = directory_.folder("tmp", IfMissing::kCreate);
+  if (!scratch) return scratch.error();
+  const std::string path = (directory_.path() / kFolder).string();
+  auto stored = publish_file((*scratch)->get(), (*folder)->get(), file_name(name),
+                             std::as_bytes(std::span(text)), path);
+  if (stored) trim((*folder)->get(), path);
+  return stored;
+}
+
+}  // namespace broach::cache

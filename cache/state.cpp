@@ -1,0 +1,293 @@
+#include "cache/state.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "cache/file.hpp"
+#include "cache/turn.hpp"
+
+namespace broach::cache {
+namespace {
+
+constexpr std::uint64_t kMemoryBudgetBytes = std::uint64_t{512} << 20;
+constexpr std::uint64_t kDefaultByteBudget = std::uint64_t{8} << 30;
+constexpr std::uint64_t kDefaultObjectBudget = 200'000;
+constexpr std::size_t kMaxPromotions = 1024;
+constexpr std::size_t kMaxUses = 65'536;
+
+std::string_view hit_event(LayerKind kind) {
+  switch (kind) {
+    case LayerKind::kMemory:
+      return "hit_memory";
+    case LayerKind::kUser:
+      return "hit_user";
+    case LayerKind::kReadOnly:
+      return "hit_read_only";
+    case LayerKind::kRemote:
+      return "hit_remote";
+  }
+  return "hit";
+}
+
+// Errors that will not pass: writing is given up, as against "do not store this one".
+bool forbids_writing(const Error& error) {
+  return error.code == ErrorCode::kDenied || error.detail == "EROFS";
+}
+
+}  // namespace
+
+Cache::State::State(CacheOptions opened_with)
+    : options(std::move(opened_with)),
+      budget{options.byte_budget == 0 ? kDefaultByteBudget : options.byte_budget,
+             options.object_budget == 0 ? kDefaultObjectBudget : options.object_budget},
+      reporter(options.notice),
+      memory(kMemoryBudgetBytes),
+      owner(getpid()) {}
+
+void Cache::State::open_layers() {
+  open_user_layers();
+  open_read_only_layers();
+  if (user == nullptr && !options.directories.empty()) {
+    reporter.tell_once("memory_only",
+                       "no cache directory can be written: binaries are kept in memory only and "
+                       "compiled again by the next process");
+  }
+}
+
+void Cache::State::open_user_layers() {
+  for (const auto& path : options.directories) {
+    auto directory = Directory::open(path, Trust::kOwn);
+    if (!directory) {
+      LayerStatus status;
+      status.layer = {LayerKind::kUser, path.string()};
+      status.why = directory.error().message;
+      refused.push_back(std::move(status));
+      reporter.fault("directory_refused", directory.error(), "that directory is not used");
+      continue;
+    }
+    const auto writable = (*directory)->writable();
+    if (writable && user != nullptr) continue;
+    if (writable) {
+      user = std::make_unique<UserLayer>(std::move(*directory), reporter);
+      continue;
+    }
+    auto layer = std::make_unique<DiskLayer>(std::move(*directory), LayerKind::kReadOnly,
+                                             Access::kReadOnly, reporter);
+    layer->why = writable.error().message;
+    reporter.fault("directory_read_only", writable.error(), "it is read and not written");
+    read_only.push_back(std::move(layer));
+  }
+}
+
+void Cache::State::open_read_only_layers() {
+  for (const auto& path : options.read_only) {
+    auto directory = Directory::open(path, Trust::kInstalled);
+    if (!directory) {
+      LayerStatus status;
+      status.layer = {LayerKind::kReadOnly, path.string()};
+      status.why = directory.error().message;
+      refused.push_back(std::move(status));
+      reporter.fault("layer_refused", directory.error(), "that read-only layer is not used");
+      continue;
+    }
+    read_only.push_back(std::make_unique<DiskLayer>(std::move(*directory), LayerKind::kReadOnly,
+                                                    Access::kReadOnly, reporter));
+  }
+}
+
+std::vector<DiskLayer*> Cache::State::disk_layers() {
+  std::vector<DiskLayer*> layers;
+  if (user != nullptr) layers.push_back(user.get());
+  for (const auto& layer : read_only) layers.push_back(layer.get());
+  return layers;
+}
+
+bool Cache::State::distrusted(const Key& key) {
+  const std::lock_guard lock(mutex);
+  return distrusted_keys.contains(key);
+}
+
+std::optional<Hit> Cache::State::look_up(const KeyRecord& key) {
+  std::optional<Hit> hit;
+  if (auto object = memory.find(key)) {
+    hit = Hit{std::move(object), {LayerKind::kMemory, "memory"}};
+  }
+  for (DiskLayer* layer : disk_layers()) {
+    if (hit) break;
+    // A binary that a driver refused is not taken from a layer that cannot set it aside.
+    if (layer != user.get() && distrusted(key.key)) continue;
+    if (auto object = layer->store.find(key)) {
+      hit = Hit{memory.insert(std::move(*object)), layer->layer};
+    }
+  }
+  if (!hit) return std::nullopt;
+  reporter.count(hit_event(hit->layer.kind));
+  const std::lock_guard lock(mutex);
+  if (uses.size() < kMaxUses || uses.contains(key.key)) {
+    Use& use = uses[key.key];
+    ++use.hits;
+    use.last_unix_ms = now_unix_ms();
+  }
+  if (hit->layer.kind == LayerKind::kReadOnly && promotions.size() < kMaxPromotions) {
+    promotions.insert(key.key);
+  }
+  return hit;
+}
+
+bool Cache::State::store(const Object& object) {
+  if (!can_write()) return false;
+  sweep_once();
+  const auto stored = user->store.put(object.key.key, encode(object));
+  if (stored) {
+    reporter.count("published");
+    return true;
+  }
+  const bool forbidden = forbids_writing(stored.error());
+  if (forbidden) user->writable = false;
+  reporter.fault("store_failed", stored.error(),
+                 forbidden ? "from now on binaries are kept in memory only"
+                           : "this binary is kept in memory only");
+  return false;
+}
+
+void Cache::State::sweep_once() {
+  if (stores++ != 0) return;
+  for (std::size_t removed = user->store.sweep(); removed > 0; --removed) {
+    reporter.count("swept_temporary");
+  }
+}
+
+void Cache::State::index_stored(const Object& object) {
+  IndexedObject row;
+  row.head = {object.key, object.description, object.provenance, object.limits, {}};
+  row.used_unix_ms = now_unix_ms();
+  const auto head = user->store.read_head(object.key.key);
+  if (!head) return;  // Evicted or replaced already: the next listing knows.
+  row.bytes = head->header.file_bytes;
+  row.payload_digest = head->header.payload_digest;
+  (void)user->index.record(std::span(&row, 1));
+  keep_budget();
+}
+
+std::optional<Error> Cache::State::remembered_failure(const Key& key) {
+  const std::int64_t now = now_unix_ms();
+  auto failure = records.failure(key, now);
+  if (!failure && user != nullptr) {
+    auto found = user->index.failure(key, now);
+    if (found) failure = std::move(*found);
+  }
+  if (!failure) return std::nullopt;
+  Error error = failure->error;
+  error.message +=
+      fmt::format(" (remembered from {} s ago; tried again in {} s)",
+                  (now - failure->created_unix_ms) / 1000, (failure->expires_unix_ms - now) / 1000);
+  return error;
+}
+
+// A failure that another attempt cannot mend soon is remembered: the compiler's verdict for an
+// hour, its death or its running out of time for ten minutes. The machine's troubles are not.
+void Cache::State::remember_maker_failure(const KeyRecord& key, const Error& error) {
+  constexpr std::int64_t kMinuteMs = 60'000;
+  std::int64_t keep_ms = 0;
+  if (error.code == ErrorCode::kCompileFailed) keep_ms = 60 * kMinuteMs;
+  if (error.code == ErrorCode::kCompilerDied || error.code == ErrorCode::kTimedOut) {
+    keep_ms = 10 * kMinuteMs;
+  }
+  if (keep_ms == 0) return;
+  Failure failure;
+  failure.key = key.key;
+  failure.error = error;
+  failure.created_unix_ms = now_unix_ms();
+  failure.expires_unix_ms = failure.created_unix_ms + keep_ms;
+  if (const auto fields = fields_of(key.stream)) {
+    for (const KeyField& field : *fields) {
+      if (field.label == "target") failure.target = field.value;
+      if (field.label == "compiler") failure.compiler = field.value;
+    }
+  }
+  reporter.count("failure_remembered");
+  records.remember(failure);
+  if (can_write()) (void)user->index.remember(failure);
+}
+
+Result<Hit> Cache::State::make(const KeyRecord& key, const Maker& maker) {
+  if (auto failure = remembered_failure(key.key)) {
+    reporter.count("failure_served");
+    return std::move(*failure);
+  }
+  std::optional<Hit> found;
+  std::optional<Turn> turn;
+  if (can_write()) {
+    turn.emplace(Turn::take(
+        *user->directory, key.key, reporter, [&] { return (found = look_up(key)).has_value(); },
+        Turn::Patience{}));
+  } else {
+    // A thread that led before this one may have made it.
+    found = look_up(key);
+  }
+  if (found) return std::move(*found);
+  // Whoever held the lock before may have failed.
+  if (auto failure = remembered_failure(key.key)) {
+    reporter.count("failure_served");
+    return std::move(*failure);
+  }
+  const auto stage = [&](std::string_view name) {
+    if (turn) turn->stage(name);
+  };
+  reporter.count("made");
+  auto object = maker(stage);
+  if (!object) {
+    remember_maker_failure(key, object.error());
+    return object.error();
+  }
+  if (object->key != key) {
+    return Error{ErrorCode::kInternal,
+                 "the maker of " + key.key.hex() + " returned " + object->key.key.hex(), ""};
+  }
+  stage("publish");
+  const bool stored = store(*object);
+  turn.reset();  // Those who wait need the object only, not its row in the index.
+  if (stored) index_stored(*object);
+  return Hit{memory.insert(std::move(*object)), {LayerKind::kMemory, "memory"}};
+}
+
+void Cache::State::flush() {
+  if (!can_write() || owner != getpid()) return;
+  std::map<Key, Use> noted;
+  std::set<Key> promoted;
+  {
+    const std::lock_guard lock(mutex);
+    noted.swap(uses);
+    promoted.swap(promotions);
+  }
+  for (const Key& key : promoted) {
+    const auto object = memory.find(key);
+    if (object == nullptr || !store(*object)) continue;
+    reporter.count("promoted");
+    index_stored(*object);
+  }
+  if (noted.empty()) return;
+  if (!user->index.add_uses(noted)) reporter.count("uses_lost");
+}
+
+Result<Usage> Cache::State::usage() {
+  auto counted = user->index.usage();
+  if (counted) return counted;
+  const auto stored = user->store.list();
+  if (!stored) return stored.error();
+  Usage usage;
+  usage.objects = stored->size();
+  for (const StoredObject& object : *stored) usage.bytes += object.bytes;
+  return usage;
+}
+
+bool Cache::State::over_budget(const Usage& usage) const {
+  return usage.bytes > budget.bytes || usage.objects > budget.objects;
+}
+
+}  // namespace broach::cache

@@ -1,0 +1,178 @@
+#include "specializer/obtain.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <utility>
+
+#include "specializer/limits.hpp"
+
+namespace broach::specializer {
+namespace {
+
+std::string plan_words(const Plan& plan) {
+  std::string words = plan.family;
+  for (const ShapeParameter& parameter : plan.parameters) {
+    words += fmt::format(" {}={}", parameter.name, parameter.value);
+  }
+  return words;
+}
+
+cache::Description describe(const Plan& plan, const CompilerIdentity& compiler) {
+  return {plan.family,       plan.target.name,  plan.shape_json,
+          source_hash(plan), compiler.key_text, std::string(name_of(plan.kind))};
+}
+
+// Every field but the compiler, which labels exactly one.
+std::vector<cache::KeyField> without_compiler(std::vector<cache::KeyField> fields) {
+  std::erase_if(fields, [](const cache::KeyField& field) { return field.label == "compiler"; });
+  return fields;
+}
+
+class Obtaining {
+ public:
+  Obtaining(cache::Cache& cache, const ObtainSteps& steps, const Plan& plan)
+      : cache_(cache), steps_(steps), plan_(plan) {}
+
+  Result<Artifact> run(OnMiss on_miss) {
+    auto compiler = steps_.identity(plan_.target);
+    if (!compiler) return without_compilers(compiler.error(), on_miss);
+    const cache::KeyRecord key = key_of(plan_, compiler->key_text);
+    if (on_miss == OnMiss::kRefuse) {
+      if (auto hit = cache_.find(key)) return served(std::move(*hit));
+      return not_warmed(fmt::format("made by {}", compiler->words));
+    }
+    auto hit = cache_.find_or_make(key, [&](const cache::Stage& stage) -> Result<cache::Object> {
+      return make(key, *compiler, stage);
+    });
+    if (other_) return served(std::move(*other_));
+    if (hit) return served(std::move(*hit));
+    // Someone else made this key's binary with a compiler that has changed meanwhile: under the
+    // new one's key it is there.
+    auto now = steps_.identity(plan_.target);
+    if (now && now->key_text != compiler->key_text) {
+      if (auto found = cache_.find(key_of(plan_, now->key_text))) return served(std::move(*found));
+    }
+    return hit.error();
+  }
+
+ private:
+  Artifact served(cache::Hit hit) const {
+    return {std::move(hit.object), std::move(hit.layer), compiled_};
+  }
+
+  Result<cache::Object> make(const cache::KeyRecord& key, const CompilerIdentity& expected,
+                             const cache::Stage& stage) {
+    stage("compile");
+    auto output = steps_.compile(plan_);
+    if (!output) return output.error();
+    compiled_ = true;
+    stage("limits");
+    auto limits = read_limits(plan_, output->binary, output->log);
+    if (!limits) {
+      Error error = limits.error();
+      error.message = fmt::format("{} made a binary for {} that does not read: {}",
+                                  output->compiler.words, plan_.target.name, error.message);
+      error.detail = output->log;
+      return error;
+    }
+    stage("publish");
+    cache::Object object;
+    object.key = key;
+    object.description = describe(plan_, output->compiler);
+    object.provenance = {steps_.now_unix_ms(),
+                         output->compile_ms,
+                         BROACH_SPECIALIZER_VERSION,
+                         output->compiler.words,
+                         least_driver(plan_.target, output->compiler),
+                         std::move(output->log)};
+    object.limits = std::move(*limits);
+    object.payload = std::move(output->binary);
+    if (output->compiler.key_text == expected.key_text) return object;
+
+    // The compiler was replaced since its identity was asked for: the binary belongs to the new
+    // one's key. It serves this call. The code is one that the cache does not remember.
+    object.key = key_of(plan_, output->compiler.key_text);
+    other_ = cache_.publish(std::move(object));
+    return Error{ErrorCode::kCompilerMissing,
+                 fmt::format("the compiler for {} changed from {} to {} while it compiled; asking "
+                             "again works",
+                             plan_.target.name, expected.words, output->compiler.words),
+                 ""};
+  }
+
+  // Serves what some compiler made of this very plan: the key's other fields are all the same, and
+  // which compiler it was cannot matter where there is none. Reads the index, so it is slower.
+  Result<Artifact> without_compilers(Error missing, OnMiss on_miss) const {
+    if (missing.code != ErrorCode::kCompilerMissing) return missing;
+    auto wanted = cache::fields_of(key_of(plan_, "").stream);
+    auto entries = cache_.entries();
+    if (wanted && entries) {
+      const std::vector<cache::KeyField> fields = without_compiler(std::move(*wanted));
+      const cache::Description like = describe(plan_, {});
+      std::stable_sort(entries->begin(), entries->end(),
+                       [](const cache::Entry& a, const cache::Entry& b) {
+                         return a.created_unix_ms > b.created_unix_ms;
+                       });
+      for (const cache::Entry& entry : *entries) {
+        if (entry.description.target != like.target || entry.description.family != like.family ||
+            entry.description.source_hash != like.source_hash) {
+          continue;
+        }
+        auto object = cache_.read(entry.key);
+        if (!object || !object->has_value()) continue;
+        const cache::KeyRecord& key = (*object)->key;
+        auto held = cache::fields_of(key.stream);
+        if (!held || without_compiler(std::move(*held)) != fields) continue;
+        if (auto hit = cache_.find(key)) return served(std::move(*hit));
+      }
+    }
+    if (on_miss == OnMiss::kRefuse) return not_warmed("made by any compiler");
+    return missing;
+  }
+
+  Error not_warmed(std::string_view by) const {
+    cache_.record_miss(
+        {plan_.family, plan_.shape_json, plan_.target.name, 1, steps_.now_unix_ms()});
+    return Error{ErrorCode::kNotWarmed,
+                 fmt::format("{} for {} is in no cache layer ({}), and compiling is not allowed "
+                             "here; the miss is in the journal, so `broach warm --from-journal "
+                             "--target {}` makes it",
+                             plan_words(plan_), plan_.target.name, by, plan_.target.name),
+                 ""};
+  }
+
+  cache::Cache& cache_;
+  const ObtainSteps& steps_;
+  const Plan& plan_;
+  bool compiled_ = false;
+  std::optional<cache::Hit> other_;
+};
+
+}  // namespace
+
+std::string least_driver(const Target& target, const CompilerIdentity& compiler) {
+  if (target.vendor != Vendor::kNvidia) return "";
+  // A binary runs under every driver of its toolkit's major version, and under none before it.
+  constexpr std::string_view kName = "NVRTC ", kCuda = "CUDA ";
+  const auto major_of = [](std::string_view text, std::string_view before) {
+    unsigned major = 0;
+    const std::size_t at = text.find(before);
+    if (at == std::string_view::npos) return major;
+    const std::string_view digits = text.substr(at + before.size());
+    std::from_chars(digits.data(), digits.data() + digits.size(), major);
+    return major;
+  };
+  const unsigned toolkit = major_of(compiler.words, kName);
+  if (toolkit > major_of(target.least_driver, kCuda)) return fmt::format("CUDA {}.0", toolkit);
+  return target.least_driver;
+}
+
+Result<Artifact> obtain(cache::Cache& cache, const ObtainSteps& steps, const Plan& plan,
+                        OnMiss on_miss) {
+  return Obtaining(cache, steps, plan).run(on_miss);
+}
+
+}  // namespace broach::specializer

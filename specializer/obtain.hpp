@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "specializer/forge.hpp"
+
+namespace broach::specializer {
+
+/// What obtaining an artifact needs besides the cache: compilers, and a clock.
+struct ObtainSteps {
+  std::function<Result<CompilerIdentity>(const Target&)> identity;
+  std::function<Result<CompileOutput>(const Plan&)> compile;
+  std::function<std::int64_t()> now_unix_ms;
+};
+
+/// Looks a plan up, else compiles it, reads its limits and publishes it.
+///
+/// A binary is published only under the key of the compiler that made it. Where no compiler can be
+/// found, a binary that any compiler made of the same plan serves.
+///
+/// Errors:  as Forge::obtain; the cache remembers those that would come again.
+Result<Artifact> obtain(cache::Cache& cache, const ObtainSteps& steps, const Plan& plan,
+                        OnMiss on_miss);
+
+/// The least driver that loads a target's binary made by a compiler, "" where none applies.
+std::string least_driver(const Target& target, const CompilerIdentity& compiler);
+
+}  // namespace broach::specializer

@@ -1,0 +1,357 @@
+#include "cache/index.hpp"
+
+#include <SQLiteCpp/SQLiteCpp.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <functional>
+
+#include "cache/index_schema.hpp"
+#include "tests/cache/samples.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/child_process.hpp"
+#include "tests/support/temp_dir.hpp"
+
+namespace broach::cache {
+
+using broach::test::ChildProcess;
+using broach::test::TempDir;
+using test::Opened;
+using test::sample_object;
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// Two objects on disk and an index that knows them.
+void fill(const fs::path& dir) {
+  Opened cache({dir});
+  cache->publish(sample_object("a"));
+  cache->publish(sample_object("b"));
+}
+
+// A look-up, a compile and a listing: what must succeed whatever the index is like.
+void use(Opened& cache) {
+  CHECK(cache->find(sample_object("a").key));
+  const Object made = sample_object("c");
+  CHECK(cache->find_or_make(made.key, [&](const Stage&) -> Result<Object> { return made; }));
+  const auto entries = cache->entries();
+  REQUIRE(entries);
+  CHECK(entries->size() == 3);
+  const auto limits = cache->limits();
+  REQUIRE(limits);
+  CHECK(limits->size() == 6);
+  CHECK(cache->verify()->damaged == 0);
+}
+
+void sql(const fs::path& dir, const std::string& statement) {
+  SQLite::Database database((dir / "index.sqlite3").string(), SQLite::OPEN_READWRITE);
+  database.exec(statement);
+}
+
+std::string ask(const fs::path& dir, const std::string& query) {
+  SQLite::Database database((dir / "index.sqlite3").string(), SQLite::OPEN_READONLY);
+  return database.execAndGet(query).getString();
+}
+
+// Runs a body as a user without rights, where this one has them; true when it returned true.
+bool as_plain_user(const fs::path& dir, const std::function<bool()>& body) {
+  if (geteuid() != 0) return body();
+  for (const auto& entry : fs::recursive_directory_iterator(dir)) {
+    (void)!lchown(entry.path().c_str(), 65534, 65534);
+  }
+  (void)!chown(dir.c_str(), 65534, 65534);
+  const pid_t child = fork();
+  if (child == 0) {
+    if (setgid(65534) != 0 || setuid(65534) != 0) _exit(2);
+    _exit(body() ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+}  // namespace
+
+TEST_CASE("the index lists what was published, with limits and hits", "[cache][index]") {
+  const TempDir dir;
+  const Object object = sample_object("a");
+  fill(dir.path());
+  {
+    Opened cache({dir.path()});
+    REQUIRE(cache->find(object.key));
+    REQUIRE(cache->find(object.key));
+  }
+  Opened cache({dir.path()});
+  const auto entries = cache->entries();
+  REQUIRE(entries);
+  REQUIRE(entries->size() == 2);
+  const auto row = std::find_if(entries->begin(), entries->end(),
+                                [&](const Entry& e) { return e.key == object.key.key; });
+  REQUIRE(row != entries->end());
+  CHECK(row->description == object.description);
+  CHECK(row->bytes == fs::file_size(test::object_path(dir.path(), object.key.key)));
+  CHECK(row->compile_ms == object.provenance.compile_ms);
+  CHECK(row->hits == 2);
+  CHECK(row->last_used_unix_ms > object.provenance.created_unix_ms);
+  CHECK(row->layer.kind == LayerKind::kUser);
+  const auto limits = cache->limits();
+  REQUIRE(limits);
+  REQUIRE(limits->size() == 4);
+  for (const EntryLimits& row_limits : *limits) {
+    const bool known =
+        row_limits.limits == object.limits[0] || row_limits.limits == object.limits[1];
+    CHECK(known);
+  }
+  CHECK(fs::status(dir.path() / "index.sqlite3").permissions() ==
+        (fs::perms::owner_read | fs::perms::owner_write));
+  CHECK(ask(dir.path(), "PRAGMA application_id") == std::to_string(kIndexApplicationId));
+  CHECK(ask(dir.path(), "PRAGMA user_version") == std::to_string(kIndexVersion));
+}
+
+TEST_CASE("a hit opens no database", "[cache][index]") {
+  const TempDir dir;
+  fill(dir.path());
+  Opened cache({dir.path()});
+  REQUIRE(cache->find(sample_object("a").key));
+  CHECK_FALSE(cache->find(test::sample_key("none")));
+  for (const auto& fd : fs::directory_iterator("/proc/self/fd")) {
+    std::error_code closed;
+    const std::string target = fs::read_symlink(fd.path(), closed).string();
+    CHECK(target.find(dir.path().string() + "/index") == std::string::npos);
+  }
+}
+
+TEST_CASE("an index that is missing is rebuilt from the objects", "[cache][index]") {
+  const TempDir dir;
+  fill(dir.path());
+  fs::remove(dir.path() / "index.sqlite3");
+  Opened cache({dir.path()});
+  use(cache);
+  CHECK(cache->counters()["index_created"] == 1);
+  CHECK(cache.notices->empty());
+}
+
+TEST_CASE("an index of garbage is set aside and rebuilt", "[cache][index]") {
+  const TempDir dir;
+  fill(dir.path());
+  const fs::path file = dir.path() / "index.sqlite3";
+  const std::string text = test::read_text(file);
+  SECTION("other bytes") { test::write_text(file, std::string(20'000, 'x')); }
+  SECTION("a few bytes") { test::write_text(file, "no database"); }
+  SECTION("garbage behind a good header") {
+    test::write_text(file, text.substr(0, 100) + std::string(text.size() - 100, '\x5a'));
+  }
+  SECTION("garbage in every page but the first") {
+    test::write_text(file, text.substr(0, 4096) + std::string(text.size() - 4096, '\xff'));
+  }
+  SECTION("cut to the header") { fs::resize_file(file, 100); }
+  SECTION("cut to one page") { fs::resize_file(file, 4096); }
+  SECTION("cut in the middle of a page") { fs::resize_file(file, text.size() / 2 + 17); }
+  SECTION("tables that are not these") {
+    fs::remove(file);
+    SQLite::Database database(file.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+    database.exec(
+        "CREATE TABLE entry (x); PRAGMA application_id = 1651663720; "
+        "PRAGMA user_version = 1");
+  }
+  Opened cache({dir.path()});
+  use(cache);
+  CHECK(cache->counters()["index_set_aside"] == 1);
+  CHECK(cache->counters()["index_created"] == 1);
+  CHECK(cache.told("set aside"));
+  const auto rows = cache->quarantine();
+  REQUIRE(rows);
+  REQUIRE(rows->size() == 1);
+  CHECK(rows->front().name.ends_with("index.sqlite3"));
+}
+
+TEST_CASE("an empty index file is filled", "[cache][index]") {
+  const TempDir dir;
+  fill(dir.path());
+  fs::resize_file(dir.path() / "index.sqlite3", 0);
+  Opened cache({dir.path()});
+  use(cache);
+  CHECK(cache->counters()["index_set_aside"] == 0);
+}
+
+TEST_CASE("an index of another application or an older version is set aside", "[cache][index]") {
+  const TempDir dir;
+  fill(dir.path());
+  const bool foreign = GENERATE(true, false);
+  sql(dir.path(), foreign ? "PRAGMA application_id = 7" : "PRAGMA user_version = 0");
+  Opened cache({dir.path()});
+  use(cache);
+  CHECK(cache->counters()["index_set_aside"] == 1);
+  CHECK(cache.told(foreign ? "another application's" : "older than"));
+}
+
+TEST_CASE("an index of a newer version is only read", "[cache][index]") {
+  const TempDir dir;
+  fill(dir.path());
+  sql(dir.path(), "PRAGMA user_version = 99");
+  Opened cache({dir.path()});
+  use(cache);
+  CHECK(cache->counters()["index_newer"] >= 1);
+  CHECK(cache->counters()["index_set_aside"] == 0);
+  CHECK(cache.told("newer broach"));
+  CHECK(ask(dir.path(), "PRAGMA user_version") == "99");
+  CHECK(ask(dir.path(), "SELECT count(*) FROM entry") == "2");
+}
+
+TEST_CASE("an index that another process has locked is done without",
+          "[cache][index][multiprocess]") {
+  const TempDir dir;
+  fill(dir.path());
+  ChildProcess locker(BROACH_CACHE_WORKER, {"lock-index", (dir.path() / "index.sqlite3").string()});
+  REQUIRE(locker.read_line() == "ready");
+  {
+    Opened cache({dir.path()});
+    use(cache);
+    CHECK(cache->counters()["index_busy"] >= 1);
+    CHECK(cache->counters()["index_set_aside"] == 0);
+  }
+  locker.write_line();
+  CHECK(locker.wait() == 0);
+  Opened cache({dir.path()});
+  CHECK(cache->entries()->size() == 3);
+  CHECK(ask(dir.path(), "SELECT count(*) FROM entry") == "3");
+}
+
+TEST_CASE("an index that cannot be written is done without", "[cache][index]") {
+  const TempDir dir;
+  fill(dir.path());
+  REQUIRE(chmod((dir.path() / "index.sqlite3").c_str(), 0400) == 0);
+  CHECK(as_plain_user(dir.path(), [&] {
+    Opened cache({dir.path()});
+    const Object made = sample_object("c");
+    const auto hit =
+        cache->find_or_make(made.key, [&](const Stage&) -> Result<Object> { return made; });
+    const auto entries = cache->entries();
+    return cache->find(sample_object("a").key) && hit && entries && entries->size() == 3 &&
+           cache->counters()["index_failed"] >= 1;
+  }));
+}
+
+TEST_CASE("a directory that became read-only is read", "[cache][index]") {
+  const TempDir dir;
+  fill(dir.path());
+  CHECK(as_plain_user(dir.path(), [&] {
+    for (const char* folder : {"", "objects", "tmp", "locks"}) {
+      fs::permissions(dir.path() / folder, fs::perms::owner_read | fs::perms::owner_exec);
+    }
+    Opened cache({dir.path()});
+    const Object made = sample_object("c");
+    const auto hit =
+        cache->find_or_make(made.key, [&](const Stage&) -> Result<Object> { return made; });
+    const auto found = cache->find(sample_object("a").key);
+    const auto entries = cache->entries();
+    const bool right = found && found->layer.kind == LayerKind::kReadOnly && hit && entries &&
+                       entries->size() == 3 && cache.told("read and not written");
+    for (const char* folder : {"", "objects", "tmp", "locks"}) {
+      fs::permissions(dir.path() / folder, fs::perms::owner_all);
+    }
+    return right;
+  }));
+}
+
+TEST_CASE("what is planted in the index's place is set aside and not followed", "[cache][index]") {
+  const TempDir dir;
+  const TempDir elsewhere;
+  fill(dir.path());
+  const fs::path file = dir.path() / "index.sqlite3";
+  const fs::path target = elsewhere.path() / "precious";
+  test::write_text(target, "precious");
+  fs::remove(file);
+  SECTION("a link to a file") { fs::create_symlink(target, file); }
+  SECTION("a dangling link") { fs::create_symlink(elsewhere.path() / "none", file); }
+  SECTION("a directory") { fs::create_directories(file / "inside"); }
+  Opened cache({dir.path()});
+  use(cache);
+  CHECK(test::read_text(target) == "precious");
+  CHECK_FALSE(fs::exists(elsewhere.path() / "none"));
+  CHECK(fs::is_regular_file(fs::symlink_status(file)));
+}
+
+TEST_CASE("an index that is removed underfoot is made again", "[cache][index]") {
+  const TempDir dir;
+  Opened cache({dir.path()});
+  cache->publish(sample_object("a"));
+  cache->publish(sample_object("b"));
+  fs::remove(dir.path() / "index.sqlite3");
+  fs::remove(dir.path() / "index.sqlite3-wal");
+  fs::remove(dir.path() / "index.sqlite3-shm");
+  use(cache);
+}
+
+TEST_CASE("the journal mode follows the file system's reach", "[cache][index]") {
+  const TempDir dir;
+  auto directory = Directory::open(dir.path(), Trust::kOwn);
+  REQUIRE(directory);
+  Reporter reporter{Notice()};
+  const Reach reach = GENERATE(Reach::kLocal, Reach::kNetwork);
+  Index index(**directory, reach, reporter);
+  CHECK(index.status() == "there is no index yet");
+  REQUIRE(index.record(JournalRow{"f", "{}", "t", 1, 1}));
+  CHECK(index.status() == (reach == Reach::kLocal ? "wal" : "delete"));
+}
+
+TEST_CASE("a child of a fork opens an index of its own", "[cache][index][multiprocess]") {
+  const TempDir dir;
+  Opened cache({dir.path()});
+  cache->publish(sample_object("a"));
+  const pid_t child = fork();
+  if (child == 0) {
+    cache->publish(sample_object("b"));
+    const auto entries = cache->entries();
+    cache.cache.reset();
+    _exit(entries && entries->size() == 2 ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+  cache->publish(sample_object("c"));
+  CHECK(cache->entries()->size() == 3);
+  CHECK(ask(dir.path(), "PRAGMA integrity_check") == "ok");
+}
+
+TEST_CASE("rows beside the objects survive the process", "[cache][index]") {
+  const TempDir dir;
+  const Key key = sample_object("a").key.key;
+  LaunchLimits limits;
+  limits.function = "decode";
+  limits.registers = 128;
+  limits.source = "device";
+  const DeviceLimits device{key, "NVIDIA H200", "580.1", limits};
+  const Receipt receipt{key, "NVIDIA H200", "580.1", R"({"range":"ok"})", "0.1.0", 5};
+  {
+    Opened cache({dir.path()});
+    cache->record_device_limits(device);
+    cache->record_device_limits(device);
+    cache->record_receipt(receipt);
+    cache->record_miss({"window_rows", "{}", "sm_90a", 1, 10});
+    cache->record_miss({"window_rows", "{}", "sm_90a", 2, 20});
+    cache->record_miss({"window_rows", "{}", "sm_80", 1, 5});
+  }
+  Opened cache({dir.path()});
+  const auto devices = cache->device_limits(key);
+  REQUIRE(devices);
+  REQUIRE(devices->size() == 1);
+  CHECK(devices->front().limits == limits);
+  CHECK(devices->front().device == device.device);
+  const auto receipts = cache->receipts(key);
+  REQUIRE(receipts);
+  REQUIRE(receipts->size() == 1);
+  CHECK(receipts->front().gates_json == receipt.gates_json);
+  const auto journal = cache->journal();
+  REQUIRE(journal);
+  REQUIRE(journal->size() == 2);
+  CHECK(journal->front().count == 3);
+  CHECK(journal->front().last_unix_ms == 20);
+  cache->clear_journal();
+  CHECK(cache->journal()->empty());
+}
+
+}  // namespace broach::cache

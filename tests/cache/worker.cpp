@@ -1,0 +1,139 @@
+// A process of its own for tests: one command a run, "ready" on standard output before it waits.
+#include <SQLiteCpp/SQLiteCpp.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <iostream>
+#include <random>
+#include <string>
+#include <thread>
+
+#include "tests/cache/samples.hpp"
+
+namespace broach::cache {
+namespace {
+
+std::unique_ptr<Cache> open_cache(const std::string& directory, std::uint64_t object_budget = 0) {
+  CacheOptions options;
+  options.directories = {directory};
+  options.object_budget = object_budget;
+  return Cache::open(std::move(options));
+}
+
+void ready() { std::cout << "ready" << std::endl; }
+
+void wait_for_line() {
+  std::string line;
+  std::getline(std::cin, line);
+}
+
+// Appends one line at once, so that lines of many processes do not mix.
+void note(const std::string& path, const std::string& line) {
+  const int fd = open(path.c_str(), O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0600);
+  if (write(fd, line.data(), line.size()) != static_cast<ssize_t>(line.size())) std::abort();
+  close(fd);
+}
+
+// make DIR NAME MS LOG: asks for one key; a compile takes MS and leaves a line in LOG.
+int make(const std::string& directory, const std::string& name, int ms, const std::string& log) {
+  const auto cache = open_cache(directory);
+  const Object object = test::sample_object(name);
+  ready();
+  wait_for_line();
+  const auto hit = cache->find_or_make(object.key, [&](const Stage& stage) -> Result<Object> {
+    stage("compile");
+    note(log, std::to_string(getpid()) + "\n");
+    std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+    return object;
+  });
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const bool right = hit && *hit->object == object;
+  std::cout << (right ? "right " : "wrong ")
+            << std::chrono::duration_cast<std::chrono::microseconds>(now).count() << std::endl;
+  return right ? 0 : 3;
+}
+
+// fail DIR NAME LOG: as make, with a compiler that refuses.
+int fail(const std::string& directory, const std::string& name, const std::string& log) {
+  const auto cache = open_cache(directory);
+  ready();
+  wait_for_line();
+  const auto hit = cache->find_or_make(test::sample_key(name), [&](const Stage&) -> Result<Object> {
+    note(log, std::to_string(getpid()) + "\n");
+    return Error{ErrorCode::kCompileFailed, "does not compile", "the log"};
+  });
+  return !hit && hit.error().code == ErrorCode::kCompileFailed ? 0 : 3;
+}
+
+// hold DIR NAME STAGE: takes the key's turn and stays in STAGE.
+int hold(const std::string& directory, const std::string& name, const std::string& at) {
+  const auto cache = open_cache(directory);
+  (void)cache->find_or_make(test::sample_key(name), [&](const Stage& stage) -> Result<Object> {
+    stage(at);
+    ready();
+    for (;;) pause();
+  });
+  return 0;
+}
+
+// churn DIR SEED: stores, reads and evicts until it is killed; what it reads must be right.
+int churn(const std::string& directory, unsigned seed) {
+  std::mt19937 random(seed);
+  ready();
+  for (;;) {
+    const auto cache = open_cache(directory, 24);
+    for (int i = 0; i < 50; ++i) {
+      const std::string name = "churn" + std::to_string(random() % 32);
+      const Object object = test::sample_object(name, 1000 + 7919 * (random() % 4 == 0));
+      const auto hit = cache->find(object.key);
+      if (hit && hit->object->payload.size() != 1000 &&
+          *hit->object != test::sample_object(name, 8919)) {
+        return 3;
+      }
+      if (hit && hit->object->payload.size() == 1000 &&
+          *hit->object != test::sample_object(name, 1000)) {
+        return 3;
+      }
+      if (!hit || random() % 4 == 0) cache->publish(object);
+      if (random() % 16 == 0) {
+        GcRequest request;
+        request.keys = {object.key.key};
+        request.mode = GcRequest::Mode::kRemove;
+        (void)cache->gc(request);
+      }
+      if (random() % 16 == 0) (void)cache->entries();
+    }
+  }
+}
+
+// lock-index FILE: keeps an SQLite file locked against everyone until a line comes.
+int lock_index(const std::string& file) {
+  SQLite::Database database(file, SQLite::OPEN_READWRITE);
+  database.exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; CREATE TABLE held (x); ");
+  ready();
+  wait_for_line();
+  database.exec("ROLLBACK");
+  return 0;
+}
+
+int run(int argc, char* argv[]) {
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  if (words.size() == 5 && words[0] == "make") {
+    return make(words[1], words[2], std::stoi(words[3]), words[4]);
+  }
+  if (words.size() == 4 && words[0] == "fail") return fail(words[1], words[2], words[3]);
+  if (words.size() == 4 && words[0] == "hold") return hold(words[1], words[2], words[3]);
+  if (words.size() == 3 && words[0] == "churn") {
+    return churn(words[1], static_cast<unsigned>(std::stoul(words[2])));
+  }
+  if (words.size() == 2 && words[0] == "lock-index") return lock_index(words[1]);
+  std::cerr << "cache_worker: unknown command\n";
+  return 2;
+}
+
+}  // namespace
+}  // namespace broach::cache
+
+int main(int argc, char* argv[]) { return broach::cache::run(argc, argv); }
