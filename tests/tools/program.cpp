@@ -3,16 +3,42 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pty.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <cstdlib>
 #include <stdexcept>
 #include <utility>
 
+#include "tests/support/temp_dir.hpp"
+
 namespace broach::test {
 namespace {
+
+/// A cache directory that was filled by one cold run.
+class Warmed {
+ public:
+  Warmed() : program_(dir_.path()), ended_(program_.run(warm_arguments({"--json"}))) {
+    if (ended_.status != 0) throw std::runtime_error("warm: " + ended_.err);
+  }
+
+  const Program& program() const noexcept { return program_; }
+  const Ended& ended() const noexcept { return ended_; }
+
+ private:
+  TempDir dir_;
+  Program program_;
+  Ended ended_;
+};
+
+const Warmed& warmed() {
+  static const Warmed once;
+  return once;
+}
 
 int wait_for(pid_t child) {
   int status = 0;
@@ -57,7 +83,26 @@ Program& Program::set(const std::string& name, const std::string& value) {
   return *this;
 }
 
+Program& Program::write_results_to(const std::string& file) {
+  results_file_ = file;
+  return *this;
+}
+
+Program& Program::mount_small_tmpfs(std::uint64_t bytes) {
+  tmpfs_bytes_ = bytes;
+  return *this;
+}
+
 void Program::become(const std::vector<std::string>& arguments) const {
+  if (tmpfs_bytes_ > 0) {
+    const std::string size = "mode=700,size=" + std::to_string(tmpfs_bytes_);
+    // A mount namespace of its own: the mount ends with the program.
+    if (unshare(CLONE_NEWNS) != 0 ||
+        mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        mount("tmpfs", home_.c_str(), "tmpfs", 0, size.c_str()) != 0) {
+      _exit(kCannotMount);
+    }
+  }
   const std::string program =
       (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "broach").string();
   std::vector<std::string> words = {program};
@@ -85,6 +130,7 @@ Ended Program::run(const std::vector<std::string>& arguments) const {
     dup2(nothing, STDIN_FILENO);
     dup2(out[1], STDOUT_FILENO);
     dup2(err[1], STDERR_FILENO);
+    if (!results_file_.empty()) dup2(open(results_file_.c_str(), O_WRONLY), STDOUT_FILENO);
     become(arguments);
   }
   close(out[1]);
@@ -114,6 +160,21 @@ Ended Program::run_on_terminal(const std::vector<std::string>& arguments) const 
   close(terminal);
   ended.status = wait_for(child);
   return ended;
+}
+
+std::vector<std::string> warm_arguments(const std::vector<std::string>& more) {
+  std::vector<std::string> arguments = {"warm",   "gemma-4", "--model",  "Gemma 4 12B",
+                                        "--form", "decode",  "--target", "host"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+const std::string& cold_warm_output() { return warmed().ended().out; }
+
+void give_warmed_cache(const Program& program) {
+  std::filesystem::create_directories(program.cache().parent_path());
+  std::filesystem::copy(warmed().program().cache(), program.cache(),
+                        std::filesystem::copy_options::recursive);
 }
 
 }  // namespace broach::test

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -20,7 +21,14 @@ class Program {
  public:
   explicit Program(std::filesystem::path home);
 
+  /// What `run` gives when the machine does not let it mount.
+  static constexpr int kCannotMount = 126;
+
   Program& set(const std::string& name, const std::string& value);
+  /// Sends standard output to a file of the machine's, such as /dev/full.
+  Program& write_results_to(const std::string& file);
+  /// Runs the program where `home` is a file system of so many bytes of its own.
+  Program& mount_small_tmpfs(std::uint64_t bytes);
 
   Ended run(const std::vector<std::string>& arguments) const;
   /// The same with standard output and error on a pseudo-terminal of 60 columns; both arrive in
@@ -36,6 +44,17 @@ class Program {
 
   std::filesystem::path home_;
   std::map<std::string, std::string> environment_;
+  std::string results_file_;
+  std::uint64_t tmpfs_bytes_ = 0;
 };
+
+/// The arguments that warm one shape for the host: the Gemma 4 12B decode.
+std::vector<std::string> warm_arguments(const std::vector<std::string>& more = {});
+
+/// What `warm_arguments({"--json"})` writes when nothing is in the cache. Compiled once a process.
+const std::string& cold_warm_output();
+
+/// Fills a program's empty cache with what that run left behind.
+void give_warmed_cache(const Program& program);
 
 }  // namespace broach::test

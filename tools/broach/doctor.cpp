@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "broach/version.hpp"
 #include "runtime/device.hpp"
 #include "specializer/target.hpp"
 #include "tools/broach/command.hpp"
@@ -54,8 +55,8 @@ std::vector<FoundDevice> look_for_devices() {
 
 Report examine(Session& session) {
   Report report;
-  report.layers = session.cache()->layers();
-  report.compilers = session.compilers()->status();
+  report.layers = session.cache().layers();
+  report.compilers = session.compilers().status();
   report.devices = look_for_devices();
   bool stored = false;
   for (const cache::LayerStatus& status : report.layers) {

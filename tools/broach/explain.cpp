@@ -64,7 +64,7 @@ Result<ExitStatus> explain(Session& session, const Wanted& wanted) {
   if (!target) return target.error();
   auto plan = specializer::plan(*shape, *target);
   if (!plan) return plan.error();
-  auto cache = session.stored_cache();
+  auto cache = session.stored_cache(Session::Need::kRead);
   if (!cache) return cache.error();
   auto key = session.forge().key(*plan);
   if (!key) return key.error();

@@ -18,7 +18,7 @@ struct Wanted {
 };
 
 Result<ExitStatus> collect(Session& session, const Wanted& wanted) {
-  auto cache = session.stored_cache();
+  auto cache = session.stored_cache(Session::Need::kWrite);
   if (!cache) return cache.error();
   cache::GcRequest request;
   request.byte_budget = wanted.max_bytes;
@@ -66,7 +66,8 @@ void add_gc(CLI::App& app, Invocation& invocation) {
                   "Byte budget, as 500M or 2G (default: the cache's)")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false));
   command.add_option("--max-objects", wanted->max_objects, "Object budget (default: the cache's)");
-  command.add_option("--key", wanted->keys, "Remove exactly this entry (may be repeated)");
+  command.add_option("--key", wanted->keys, "Remove exactly this entry (may be repeated)")
+      ->allow_extra_args(false);
   command.callback([&invocation, wanted] {
     invocation.action = [wanted](Session& session) { return collect(session, *wanted); };
   });

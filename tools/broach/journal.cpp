@@ -8,7 +8,7 @@ namespace broach::tool {
 namespace {
 
 Result<ExitStatus> list(Session& session) {
-  auto cache = session.stored_cache();
+  auto cache = session.stored_cache(Session::Need::kRead);
   if (!cache) return cache.error();
   auto rows = (*cache)->journal();
   if (!rows) return rows.error();

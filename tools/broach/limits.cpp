@@ -38,7 +38,7 @@ void print_table(Output& output, const std::vector<cache::EntryLimits>& rows) {
 }
 
 Result<ExitStatus> list(Session& session, const Wanted& wanted) {
-  auto cache = session.stored_cache();
+  auto cache = session.stored_cache(Session::Need::kRead);
   if (!cache) return cache.error();
   auto rows = (*cache)->limits();
   if (!rows) return rows.error();

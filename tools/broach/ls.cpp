@@ -16,7 +16,7 @@ struct Wanted {
 };
 
 Result<ExitStatus> list(Session& session, const Wanted& wanted) {
-  auto cache = session.stored_cache();
+  auto cache = session.stored_cache(Session::Need::kRead);
   if (!cache) return cache.error();
   auto entries = (*cache)->entries();
   if (!entries) return entries.error();

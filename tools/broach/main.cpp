@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "broach/version.hpp"
 #include "tools/broach/command.hpp"
 
 namespace broach::tool {

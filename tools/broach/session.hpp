@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "broach/options.hpp"
 #include "broach/result.hpp"
@@ -13,11 +15,13 @@
 namespace broach::tool {
 
 /// What a subcommand works with: the options, the output, and the cache and compilers behind them,
-/// each opened when it is first asked for.
+/// opened when they are first asked for.
 ///
-/// Threads: one, but for what `cache`, `compilers` and `forge` themselves allow.
+/// Threads: one, but for what the cache, the compilers and the forge themselves allow.
 class Session {
  public:
+  enum class Need : std::uint8_t { kRead, kWrite };
+
   Session(Options options, std::string terminal_name, Output& output);
 
   Output& output() noexcept { return output_; }
@@ -27,31 +31,32 @@ class Session {
 
   /// Makes `directory` the only candidate for the writable layer.
   void use_cache_directory(std::string directory);
-  /// Sends the cache's and the runtime's one-line notices elsewhere than standard error.
-  void use_notice(cache::Notice notice) { notice_ = std::move(notice); }
 
-  std::shared_ptr<cache::Cache> cache();
-  std::shared_ptr<specializer::Compilers> compilers();
+  /// Opens the cache; what it has to say about its directories is one line on standard error.
   specializer::Forge& forge();
+  cache::Cache& cache() { return forge().cache(); }
+  specializer::Compilers& compilers() { return forge().compilers(); }
 
-  /// The cache for a command that is about its directory.
+  /// The cache for a command that is about what directories hold.
   ///
-  /// Errors:  kDenied or kIo with the directory and the reason when it cannot be used.
-  Result<std::shared_ptr<cache::Cache>> stored_cache();
+  /// Errors:  kDenied or kIo with the directory and the reason when there is none to read, or none
+  ///          to write under kWrite.
+  /// Owns:    nothing; the session does.
+  Result<cache::Cache*> stored_cache(Need need);
 
   /// A second look at the same directories, without what this process holds in memory.
   std::unique_ptr<cache::Cache> fresh_cache() const;
 
  private:
-  cache::CacheOptions cache_options() const;
-
   Options options_;
   std::string terminal_name_;
   Output& output_;
-  cache::Notice notice_;
-  std::shared_ptr<cache::Cache> cache_;
-  std::shared_ptr<specializer::Compilers> compilers_;
   std::unique_ptr<specializer::Forge> forge_;
+  bool directory_named_ = false;
+  std::vector<std::string> opening_notices_;
+  bool opening_ = false;
+
+  specializer::Forge& open_forge();
 };
 
 }  // namespace broach::tool

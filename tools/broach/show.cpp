@@ -144,7 +144,7 @@ std::string to_text(const Shown& shown, bool source) {
 }
 
 Result<ExitStatus> show(Session& session, const Wanted& wanted) {
-  auto cache = session.stored_cache();
+  auto cache = session.stored_cache(Session::Need::kRead);
   if (!cache) return cache.error();
   auto shown = gather(**cache, wanted.digits);
   if (!shown) return shown.error();

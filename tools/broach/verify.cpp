@@ -7,7 +7,7 @@ namespace broach::tool {
 namespace {
 
 Result<ExitStatus> verify(Session& session) {
-  auto cache = session.stored_cache();
+  auto cache = session.stored_cache(Session::Need::kRead);
   if (!cache) return cache.error();
   auto report = (*cache)->verify();
   if (!report) return report.error();

@@ -9,6 +9,16 @@
 #include <utility>
 
 namespace broach::tool {
+namespace {
+
+/// Counts a job that had ended well as failed.
+void demote(WarmOutcome& outcome, const std::vector<WarmJob>& jobs, std::size_t j, Error error) {
+  --(outcome.artifacts[j]->compiled ? outcome.compiled : outcome.hits);
+  outcome.artifacts[j].reset();
+  outcome.failures.push_back({&jobs[j], std::move(error)});
+}
+
+}  // namespace
 
 WarmOutcome run_jobs(specializer::Forge& forge, const std::vector<WarmJob>& jobs,
                      std::size_t threads, const WarmWatcher& watcher) {
@@ -45,13 +55,12 @@ void demand_stored(WarmOutcome& outcome, const std::vector<WarmJob>& jobs, cache
   for (std::size_t j = 0; j < jobs.size(); ++j) {
     const auto& artifact = outcome.artifacts[j];
     if (!artifact || fresh.find(artifact->object->key)) continue;
-    outcome.failures.push_back(
-        {&jobs[j],
-         {ErrorCode::kIo,
-          fmt::format("{} was compiled but is in no cache directory; free space there or pass "
-                      "--cache-dir",
-                      artifact->object->key.key.hex()),
-          ""}});
+    demote(outcome, jobs, j,
+           {ErrorCode::kIo,
+            fmt::format("{} was compiled, and no cache directory keeps it; make room there or "
+                        "pass --cache-dir",
+                        artifact->object->key.key.hex()),
+            ""});
   }
 }
 
@@ -59,15 +68,17 @@ void demand_spills(WarmOutcome& outcome, const std::vector<WarmJob>& jobs,
                    std::uint32_t max_spill_bytes) {
   for (std::size_t j = 0; j < jobs.size(); ++j) {
     if (!outcome.artifacts[j]) continue;
-    for (const LaunchLimits& limits : outcome.artifacts[j]->object->limits) {
-      if (limits.spill_bytes.value_or(0) <= max_spill_bytes) continue;
-      outcome.failures.push_back(
-          {&jobs[j],
+    const auto& rows = outcome.artifacts[j]->object->limits;
+    const auto spills =
+        std::find_if(rows.begin(), rows.end(), [max_spill_bytes](const LaunchLimits& limits) {
+          return limits.spill_bytes.value_or(0) > max_spill_bytes;
+        });
+    if (spills == rows.end()) continue;
+    demote(outcome, jobs, j,
            {ErrorCode::kLimitExceeded,
-            fmt::format("{} spills {} bytes a thread; {} are allowed", limits.function,
-                        *limits.spill_bytes, max_spill_bytes),
-            ""}});
-    }
+            fmt::format("{} spills {} bytes a thread; {} are allowed", spills->function,
+                        *spills->spill_bytes, max_spill_bytes),
+            ""});
   }
 }
 

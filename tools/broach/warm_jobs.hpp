@@ -24,11 +24,11 @@ struct WarmFailure {
   Error error;
 };
 
-/// What became of the jobs, in their order.
+/// What became of the jobs: each is compiled, a hit, or failed.
 struct WarmOutcome {
   std::size_t compiled = 0;
   std::size_t hits = 0;
-  std::vector<std::optional<specializer::Artifact>> artifacts;
+  std::vector<std::optional<specializer::Artifact>> artifacts;  ///< In the jobs' order.
   std::vector<WarmFailure> failures;
 };
 

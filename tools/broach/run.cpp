@@ -1,0 +1,199 @@
+#include <fmt/format.h>
+
+#include <chrono>
+#include <memory>
+
+#include "broach/runtime.hpp"
+#include "runtime/runtime_state.hpp"
+#include "specializer/plan.hpp"
+#include "specializer/shape.hpp"
+#include "tools/broach/command.hpp"
+#include "tools/broach/format.hpp"
+#include "tools/broach/records.hpp"
+#include "tools/broach/shape_words.hpp"
+#include "tools/contract/run.hpp"
+
+namespace broach::tool {
+namespace {
+
+struct Wanted {
+  std::vector<std::string> shape;
+  std::string target;
+  std::string device;
+  std::int32_t rows = 3;
+  std::int32_t kv_heads = 8;
+  std::int32_t position = 40'000;
+  std::int32_t launches = 0;
+};
+
+/// What the run found, and how the kernel was come by.
+struct Ran {
+  contract::RunReport report;
+  std::string name;
+  std::string key;
+  std::string shape_json;
+  bool compiled = false;
+  double ready_seconds = 0;  ///< From the request to an operator that can be launched.
+};
+
+/// The device that runs a target's code here.
+///
+/// Errors:  kUnsupported for a vendor that broach opens no device of.
+Result<std::string> device_for(const specializer::Target& target) {
+  switch (target.vendor) {
+    case specializer::Vendor::kHost:
+      return std::string("host");
+    case specializer::Vendor::kNvidia:
+      return std::string("cuda");
+    case specializer::Vendor::kAmd:
+      break;
+  }
+  return Error{ErrorCode::kUnsupported,
+               fmt::format("{} cannot be run: broach compiles for AMD chips and opens no AMD "
+                           "device; run it with --target host or a CUDA device",
+                           target.name),
+               ""};
+}
+
+/// `--device`, else the device of `--target`, else what the environment says.
+Result<std::string> chosen_device(const Wanted& wanted, const Options& options) {
+  if (!wanted.device.empty()) return wanted.device;
+  if (wanted.target.empty()) return options.device;
+  auto target = specializer::parse_target(wanted.target);
+  if (!target) return target.error();
+  return device_for(*target);
+}
+
+Result<contract::DecodeCase> chosen_case(const Wanted& wanted) {
+  auto words = split_shape(wanted.shape);
+  if (!words) return words.error();
+  if (words->words.empty()) return contract::gemma_decode(wanted.rows, contract::CaseSize::kFull);
+  auto shape = specializer::parse_window_rows(words->words);
+  if (!shape) return shape.error();
+  if (shape->form == Form::kPrompt) {
+    return Error{ErrorCode::kUnsupported, "form=prompt cannot be run yet; form=decode can", ""};
+  }
+  return contract::made_decode(*shape, wanted.rows, wanted.kv_heads, wanted.position);
+}
+
+Result<Ran> run_case(Session& session, const Wanted& wanted) {
+  auto decode_case = chosen_case(wanted);
+  if (!decode_case) return decode_case.error();
+  Options options = session.options();
+  auto device = chosen_device(wanted, options);
+  if (!device) return device.error();
+  options.device = *device;
+  auto runtime = Runtime::create(options);
+  if (!runtime) return runtime.error();
+  const specializer::Target& target = runtime->state().device->target();
+  if (!wanted.target.empty()) {
+    auto named = specializer::parse_target(wanted.target);
+    if (named && named->name != target.name) {
+      return Error{ErrorCode::kUnsupported,
+                   fmt::format("device {} runs {}, not {}", runtime->device_name(), target.name,
+                               named->name),
+                   ""};
+    }
+  }
+  auto plan = specializer::plan(decode_case->recipe.shape, target);
+  if (!plan) return plan.error();
+  const auto start = std::chrono::steady_clock::now();
+  auto artifact = runtime->state().forge.obtain(*plan, specializer::OnMiss::kCompile);
+  if (!artifact) return artifact.error();
+  auto op = runtime->window_rows(decode_case->recipe.shape);
+  if (!op) return op.error();
+  const std::chrono::duration<double> ready = std::chrono::steady_clock::now() - start;
+  contract::RunOptions run_options;
+  run_options.timed_launches =
+      wanted.launches > 0 ? wanted.launches : (*device == "host" ? 5 : 100);
+  auto report = contract::run_decode(*runtime, *runtime->state().device, *decode_case, run_options);
+  if (!report) return report.error();
+  Ran ran;
+  ran.report = std::move(*report);
+  ran.name = decode_case->name;
+  ran.key = artifact->object->key.key.hex();
+  ran.shape_json = plan->shape_json;
+  ran.compiled = artifact->compiled;
+  ran.ready_seconds = ready.count();
+  return ran;
+}
+
+Json to_document(const Ran& ran) {
+  const contract::RangeReport& range = ran.report.range;
+  return {{"case", ran.name},
+          {"device", ran.report.device},
+          {"target", ran.report.target},
+          {"key", ran.key},
+          {"shape", parsed(ran.shape_json)},
+          {"compiled", ran.compiled},
+          {"ready_seconds", ran.ready_seconds},
+          {"checked", range.checked},
+          {"pinned", range.pinned},
+          {"in_range", range.in_range},
+          {"out_of_range", range.out_of_range},
+          {"nonfinite_matched", range.nonfinite_matched},
+          {"nonfinite_mismatch", range.nonfinite_mismatch},
+          {"worst", range.worst ? Json(contract::words_of(*range.worst)) : Json(nullptr)},
+          {"launches", ran.report.timed_launches},
+          {"median_us", ran.report.median_us},
+          {"spread_us", ran.report.spread_us}};
+}
+
+std::string to_text(const Ran& ran) {
+  const contract::RangeReport& range = ran.report.range;
+  std::string text = fmt::format(
+      "{} on {} ({})\n  {}\n  key {}, {} and loaded in {}\n", ran.name, ran.report.device,
+      ran.report.target, shape_text(ran.shape_json), ran.key.substr(0, 12),
+      ran.compiled ? "compiled" : "found in the cache", duration_text(ran.ready_seconds));
+  text += fmt::format(
+      "  {} outputs checked against float64: {} pinned to one value, {} in a wider range, {} out "
+      "of range, {} of the wrong class\n",
+      range.checked, range.pinned, range.in_range, range.out_of_range, range.nonfinite_mismatch);
+  if (range.worst) text += fmt::format("  worst: {}\n", contract::words_of(*range.worst));
+  text +=
+      fmt::format("  {:.1f} us a launch (median of {}; the middle half lies within {:.1f} us)\n",
+                  ran.report.median_us, ran.report.timed_launches, ran.report.spread_us);
+  return text;
+}
+
+Result<ExitStatus> run(Session& session, const Wanted& wanted) {
+  auto ran = run_case(session, wanted);
+  if (!ran) return ran.error();
+  if (session.output().json()) {
+    session.output().document(to_document(*ran));
+  } else {
+    session.output().text(to_text(*ran));
+  }
+  return ran->report.range.passed() ? ExitStatus::kSuccess : ExitStatus::kDoesNotHold;
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Invocation& invocation) {
+  auto wanted = std::make_shared<Wanted>();
+  CLI::App& command =
+      add_subcommand(app, invocation, "run",
+                     "Run one operator on made inputs, judge every output by float64, time it");
+  command
+      .add_option("SHAPE", wanted->shape,
+                  "The family, and the shape in words; without words a Gemma-4-like decode")
+      ->required();
+  CLI::Option* target =
+      command.add_option("--target", wanted->target, "Run this target's code: host, sm_90a…");
+  command.add_option("--device", wanted->device, "Run on this device: host, cuda, cuda:N")
+      ->excludes(target);
+  command.add_option("--rows", wanted->rows, "Rows of the decode")->capture_default_str();
+  command.add_option("--kv-heads", wanted->kv_heads, "KV heads, with a shape")
+      ->capture_default_str();
+  command.add_option("--position", wanted->position, "Position of the last row, with a shape")
+      ->capture_default_str();
+  command.add_option("--launches", wanted->launches,
+                     "Timed launches (default: 5 on the host, 100 on a GPU)");
+  command.footer(std::string(kShapeHelp) +
+                 "\nExit status 0 when every output is in float64's range, 1 when one is not.");
+  command.callback([&invocation, wanted] {
+    invocation.action = [wanted](Session& session) { return run(session, *wanted); };
+  });
+}
+
+}  // namespace broach::tool

@@ -1,0 +1,156 @@
+#include <fmt/format.h>
+
+#include <chrono>
+#include <memory>
+#include <thread>
+
+#include "specializer/shape.hpp"
+#include "tools/broach/command.hpp"
+#include "tools/broach/format.hpp"
+#include "tools/broach/progress.hpp"
+#include "tools/broach/records.hpp"
+#include "tools/broach/warm_jobs.hpp"
+#include "tools/broach/warm_request.hpp"
+
+namespace broach::tool {
+namespace {
+
+using Clock = Progress::Clock;
+
+struct Wanted {
+  WarmRequest request;
+  std::size_t jobs = 0;
+  std::optional<std::uint32_t> max_spill_bytes;
+};
+
+std::string outcome_text(const WarmJob& job, const Result<specializer::Artifact>& artifact) {
+  const std::string what =
+      fmt::format("{} {}", job.plan.target.name, shape_text(job.plan.shape_json));
+  if (!artifact) return fmt::format("failed    {}", what);
+  if (!artifact->compiled) {
+    return fmt::format("hit       {} ({})", what, name_of(artifact->layer.kind));
+  }
+  return fmt::format("compiled  {} ({})", what,
+                     duration_text(artifact->object->provenance.compile_ms / 1000.0));
+}
+
+Json to_document(const WarmList& list, const WarmOutcome& outcome, double seconds) {
+  Json entries = Json::array();
+  for (const auto& artifact : outcome.artifacts) {
+    if (!artifact) continue;
+    entries.push_back({{"key", artifact->object->key.key.hex()},
+                       {"target", artifact->object->description.target},
+                       {"shape", parsed(artifact->object->description.shape_json)},
+                       {"compiled", artifact->compiled},
+                       {"layer", name_of(artifact->layer.kind)},
+                       {"compile_ms", artifact->object->provenance.compile_ms}});
+  }
+  Json failures = Json::array();
+  for (const WarmFailure& failure : outcome.failures) {
+    failures.push_back({{"target", failure.job->plan.target.name},
+                        {"shape", parsed(failure.job->plan.shape_json)},
+                        {"wanted_by", failure.job->wanted_by},
+                        {"code", name_of(failure.error.code)},
+                        {"message", failure.error.message},
+                        {"detail", failure.error.detail}});
+  }
+  return {{"requested", list.jobs.size()},
+          {"compiled", outcome.compiled},
+          {"hits", outcome.hits},
+          {"failed", outcome.failures.size()},
+          {"without_kernel", list.without_kernel},
+          {"seconds", seconds},
+          {"entries", std::move(entries)},
+          {"failures", std::move(failures)}};
+}
+
+WarmOutcome run_with_progress(Session& session, const std::vector<WarmJob>& jobs,
+                              std::size_t threads) {
+  Output& output = session.output();
+  const ProgressStyle found = progress_style_for(output.messages(), session.terminal_name());
+  // A script that reads JSON wants no log of steps; a person watching it does want the bar.
+  const ProgressStyle style =
+      output.json() && found == ProgressStyle::kLines ? ProgressStyle::kQuiet : found;
+  Progress progress(output.messages(), style, jobs.size(), Clock::now());
+  return run_jobs(session.forge(), jobs, threads,
+                  [&](const WarmJob& job, const Result<specializer::Artifact>& artifact) {
+                    progress.step(outcome_text(job, artifact), Clock::now());
+                  });
+}
+
+ExitStatus status_of(const WarmOutcome& outcome) {
+  if (outcome.failures.empty()) return ExitStatus::kSuccess;
+  for (const WarmFailure& failure : outcome.failures) {
+    if (exit_status_of(failure.error.code) != ExitStatus::kStorage) return ExitStatus::kDoesNotHold;
+  }
+  return ExitStatus::kStorage;
+}
+
+Result<ExitStatus> warm(Session& session, const Wanted& wanted) {
+  auto stored = session.stored_cache(Session::Need::kWrite);  // Nothing would be kept without it.
+  if (!stored) return stored.error();
+  auto list = list_jobs(wanted.request, **stored);
+  if (!list) return list.error();
+  const std::vector<WarmJob>& jobs = list->jobs;
+  Output& output = session.output();
+  if (list->without_kernel > 0) {
+    output.note(
+        fmt::format("{} left out that no kernel of this version serves; --form makes that "
+                    "an error",
+                    count_text(list->without_kernel, "shape")));
+  }
+  const auto start = Clock::now();
+  const std::size_t threads =
+      wanted.jobs > 0 ? wanted.jobs : std::max(1U, std::thread::hardware_concurrency());
+  WarmOutcome outcome = run_with_progress(session, jobs, threads);
+  demand_stored(outcome, jobs, *session.fresh_cache());
+  if (wanted.max_spill_bytes) demand_spills(outcome, jobs, *wanted.max_spill_bytes);
+  const std::chrono::duration<double> seconds = Clock::now() - start;
+  for (const WarmFailure& failure : outcome.failures) {
+    output.note(fmt::format("failed: {} for {}: {}", shape_text(failure.job->plan.shape_json),
+                            failure.job->plan.target.name, failure.error.message));
+  }
+  if (output.json()) {
+    output.document(to_document(*list, outcome, seconds.count()));
+  } else {
+    output.text(fmt::format("{} requested: {} compiled, {} already there, {} failed, in {}\n",
+                            jobs.size(), outcome.compiled, outcome.hits, outcome.failures.size(),
+                            duration_text(seconds.count())));
+  }
+  return status_of(outcome);
+}
+
+}  // namespace
+
+void add_warm(CLI::App& app, Invocation& invocation) {
+  auto wanted = std::make_shared<Wanted>();
+  WarmRequest& request = wanted->request;
+  CLI::App& command = add_subcommand(app, invocation, "warm",
+                                     "Compile what models need and keep it; no GPU is needed");
+  command.add_option("MODEL", request.manifests,
+                     "Shipped manifests by name (gemma-4), or manifest files");
+  command.add_flag("--all", request.all, "Every shipped manifest");
+  command.add_flag("--from-journal", request.from_journal,
+                   "The shapes that were asked for and missed");
+  command
+      .add_option("--target", request.targets, "A target (may be repeated): sm_90a, gfx90a, host…")
+      ->allow_extra_args(false);
+  command.add_option("--model", request.models, "Only this model's layers (may be repeated)")
+      ->allow_extra_args(false);
+  command.add_option("--form", request.form, "Only this form")
+      ->check(CLI::IsMember({"decode", "prompt"}));
+  command.add_option("--shard", request.shard, "i/n: the i-th of n parts, from 1")
+      ->type_name("i/n");
+  command.add_option("--jobs", wanted->jobs, "Compiles at a time (default: one a core)")
+      ->check(CLI::PositiveNumber);
+  command.add_option("--max-spill-bytes", wanted->max_spill_bytes,
+                     "Fail a kernel that spills more bytes a thread than this");
+  command.footer(
+      "Exit status 0 when everything that was asked for is in the cache, 1 when something failed,\n"
+      "4 when nothing could be kept.");
+  command.callback([&invocation, wanted] {
+    invocation.action = [wanted](Session& session) { return warm(session, *wanted); };
+  });
+}
+
+}  // namespace broach::tool

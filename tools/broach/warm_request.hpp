@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "broach/result.hpp"
+#include "cache/cache.hpp"
+#include "tools/broach/warm_jobs.hpp"
+
+namespace broach::tool {
+
+/// What a warm run was asked for, as the command line has it.
+struct WarmRequest {
+  std::vector<std::string> manifests;  ///< Shipped names or files.
+  bool all = false;
+  bool from_journal = false;
+  std::vector<std::string> targets;
+  std::vector<std::string> models;  ///< Only these; empty: every one.
+  std::string form;                 ///< "decode", "prompt" or empty: what has a kernel.
+  std::string shard;                ///< "i/n" or empty.
+};
+
+/// What a request comes to.
+struct WarmList {
+  std::vector<WarmJob> jobs;  ///< Each binary once, in a fixed order.
+  /// Shapes of a form that no kernel of this version serves on a target, left out because no form
+  /// was asked for by name.
+  std::size_t without_kernel = 0;
+};
+
+/// Errors:  kInvalidArgument naming the manifest, model, target or shard and what would work;
+///          kUnsupported for a shape without a kernel when its form was asked for; kIo when a
+///          manifest file cannot be read.
+Result<WarmList> list_jobs(const WarmRequest& request, cache::Cache& cache);
+
+}  // namespace broach::tool
