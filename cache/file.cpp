@@ -55,8 +55,12 @@ Result<Scratch> create_scratch(int folder, const std::string& path) {
     if (flock(scratch.fd.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) continue;
     struct stat opened {};
     struct stat named {};
-    if (fstat(scratch.fd.get(), &opened) == 0 &&
-        fstatat(folder, scratch.name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+    if (fstat(scratch.fd.get(), &opened) != 0) {
+      const int error = errno;
+      (void)unlinkat(folder, scratch.name.c_str(), 0);
+      return os_error("examine a temporary file for", path, error);
+    }
+    if (fstatat(folder, scratch.name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
         same_file(opened, named)) {
       return scratch;
     }

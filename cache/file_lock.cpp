@@ -18,12 +18,16 @@ namespace {
 // Notes have one size, so that a reader never sees the tail of a longer one before.
 constexpr std::size_t kNoteBytes = 256;
 
-bool leads_to(int folder, const std::string& name, const Fd& fd) {
+// Whether a name still leads to an open file.
+Result<bool> leads_to(int folder, const std::string& name, const Fd& fd) {
   struct stat opened {};
   struct stat named {};
-  return fstat(fd.get(), &opened) == 0 &&
-         fstatat(folder, name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-         opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
+  if (fstat(fd.get(), &opened) != 0) return os_error("examine the lock", name, errno);
+  if (fstatat(folder, name.c_str(), &named, AT_SYMLINK_NOFOLLOW) != 0) {
+    if (errno == ENOENT) return false;
+    return os_error("examine the lock", name, errno);
+  }
+  return opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
 }
 
 int lock_now(const Fd& fd, int kind) {
@@ -46,11 +50,11 @@ Result<std::optional<FileLock>> FileLock::try_take(int folder, const std::string
       if (errno == EWOULDBLOCK) return std::optional<FileLock>{};
       return os_error("lock", name, errno);
     }
-    if (leads_to(folder, name, fd)) {
-      return std::optional<FileLock>(FileLock(folder, name, std::move(fd)));
-    }
+    const auto ours = leads_to(folder, name, fd);
+    if (!ours) return ours.error();
+    if (*ours) return std::optional<FileLock>(FileLock(folder, name, std::move(fd)));
   }
-  return std::optional<FileLock>{};
+  return Error{ErrorCode::kIo, "the lock " + name + " is removed as fast as it is made", "EAGAIN"};
 }
 
 Result<std::optional<FileLock>> FileLock::take_within(int folder, const std::string& name,
@@ -64,7 +68,9 @@ Result<std::optional<FileLock>> FileLock::take_within(int folder, const std::str
 }
 
 FileLock::~FileLock() {
-  if (fd_ && leads_to(folder_, name_, fd_)) (void)unlinkat(folder_, name_.c_str(), 0);
+  if (!fd_) return;
+  const auto ours = leads_to(folder_, name_, fd_);
+  if (ours && *ours) (void)unlinkat(folder_, name_.c_str(), 0);
 }
 
 void FileLock::write(const std::string& text) noexcept {

@@ -52,11 +52,13 @@ Cache::State::State(CacheOptions opened_with)
 void Cache::State::open_layers() {
   open_user_layers();
   open_read_only_layers();
-  if (user == nullptr && !options.directories.empty()) {
-    reporter.tell_once("memory_only",
-                       "no cache directory can be written: binaries are kept in memory only and "
-                       "compiled again by the next process");
-  }
+  if (user != nullptr) return;
+  reporter.tell_once("memory_only",
+                     fmt::format("{}: binaries are kept in memory only and compiled again by the "
+                                 "next process",
+                                 options.directories.empty()
+                                     ? "no cache directory is named (BROACH_CACHE_DIR, HOME)"
+                                     : "no cache directory can be written"));
 }
 
 void Cache::State::open_user_layers() {

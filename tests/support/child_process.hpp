@@ -44,7 +44,12 @@ class ChildProcess {
       : pid_(std::exchange(other.pid_, -1)),
         in_(std::exchange(other.in_, -1)),
         out_(std::exchange(other.out_, -1)) {}
-  ChildProcess& operator=(ChildProcess&&) = delete;
+  ChildProcess& operator=(ChildProcess&& other) noexcept {
+    std::swap(pid_, other.pid_);
+    std::swap(in_, other.in_);
+    std::swap(out_, other.out_);
+    return *this;
+  }
   ~ChildProcess() {
     if (pid_ > 0) {
       ::kill(pid_, SIGKILL);

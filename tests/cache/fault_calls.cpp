@@ -1,0 +1,122 @@
+#include "tests/cache/fault_calls.hpp"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
+
+namespace broach::cache::test {
+namespace {
+
+// One thread at a time arms and calls: the fault worker has no other.
+Fault armed;
+bool active = false;
+int seen = 0;
+int injected = 0;
+
+bool fails(std::string_view call) {
+  if (!active || call != armed.call) return false;
+  ++seen;
+  const bool hit = armed.span == Fault::Span::kOnce ? seen == armed.nth : seen >= armed.nth;
+  if (!hit) return false;
+  ++injected;
+  errno = armed.error;
+  return true;
+}
+
+}  // namespace
+
+void arm(const Fault& fault) {
+  armed = fault;
+  seen = 0;
+  injected = 0;
+  active = true;
+}
+
+int disarm() {
+  active = false;
+  return injected;
+}
+
+}  // namespace broach::cache::test
+
+// The next definition of a function after this program's own: the C library's or a sanitizer's.
+#define BROACH_REAL(name) \
+  static const auto real = reinterpret_cast<decltype(&::name)>(dlsym(RTLD_NEXT, #name))
+
+#define BROACH_FAULTY(label, result, name, parameters, arguments, throws)           \
+  extern "C" __attribute__((visibility("default"))) result name parameters throws { \
+    BROACH_REAL(name);                                                              \
+    if (broach::cache::test::fails(label)) return -1;                               \
+    return real arguments;                                                          \
+  }
+
+#define BROACH_FAULTY_OPEN(label, name)                                                          \
+  extern "C" __attribute__((visibility("default"))) int name(const char* path, int flags, ...) { \
+    BROACH_REAL(name);                                                                           \
+    va_list more;                                                                                \
+    va_start(more, flags);                                                                       \
+    const mode_t mode = (flags & O_CREAT) != 0 ? va_arg(more, mode_t) : 0;                       \
+    va_end(more);                                                                                \
+    if (broach::cache::test::fails(label)) return -1;                                            \
+    return real(path, flags, mode);                                                              \
+  }
+
+#define BROACH_FAULTY_OPENAT(label, name)                                                         \
+  extern "C" __attribute__((visibility("default"))) int name(int at, const char* path, int flags, \
+                                                             ...) {                               \
+    BROACH_REAL(name);                                                                            \
+    va_list more;                                                                                 \
+    va_start(more, flags);                                                                        \
+    const mode_t mode = (flags & O_CREAT) != 0 ? va_arg(more, mode_t) : 0;                        \
+    va_end(more);                                                                                 \
+    if (broach::cache::test::fails(label)) return -1;                                             \
+    return real(at, path, flags, mode);                                                           \
+  }
+
+BROACH_FAULTY_OPEN("open", open)
+BROACH_FAULTY_OPEN("open", open64)
+BROACH_FAULTY_OPENAT("openat", openat)
+BROACH_FAULTY_OPENAT("openat", openat64)
+BROACH_FAULTY("mkdir", int, mkdir, (const char* path, mode_t mode), (path, mode), noexcept)
+BROACH_FAULTY("mkdirat", int, mkdirat, (int at, const char* path, mode_t mode), (at, path, mode),
+              noexcept)
+BROACH_FAULTY("read", ssize_t, read, (int fd, void* to, size_t bytes), (fd, to, bytes), )
+BROACH_FAULTY("pread", ssize_t, pread, (int fd, void* to, size_t bytes, off_t at),
+              (fd, to, bytes, at), )
+BROACH_FAULTY("pread", ssize_t, pread64, (int fd, void* to, size_t bytes, off64_t at),
+              (fd, to, bytes, at), )
+BROACH_FAULTY("write", ssize_t, write, (int fd, const void* from, size_t bytes),
+              (fd, from, bytes), )
+BROACH_FAULTY("pwrite", ssize_t, pwrite, (int fd, const void* from, size_t bytes, off_t at),
+              (fd, from, bytes, at), )
+BROACH_FAULTY("pwrite", ssize_t, pwrite64, (int fd, const void* from, size_t bytes, off64_t at),
+              (fd, from, bytes, at), )
+BROACH_FAULTY("fsync", int, fsync, (int fd), (fd), )
+BROACH_FAULTY("fdatasync", int, fdatasync, (int fd), (fd), )
+BROACH_FAULTY("rename", int, rename, (const char* from, const char* to), (from, to), noexcept)
+BROACH_FAULTY("renameat", int, renameat, (int from_at, const char* from, int to_at, const char* to),
+              (from_at, from, to_at, to), noexcept)
+BROACH_FAULTY("unlink", int, unlink, (const char* path), (path), noexcept)
+BROACH_FAULTY("unlinkat", int, unlinkat, (int at, const char* path, int flags), (at, path, flags),
+              noexcept)
+BROACH_FAULTY("flock", int, flock, (int fd, int operation), (fd, operation), noexcept)
+BROACH_FAULTY("fstat", int, fstat, (int fd, struct stat* to), (fd, to), noexcept)
+BROACH_FAULTY("fstat", int, fstat64, (int fd, struct stat64* to), (fd, to), noexcept)
+BROACH_FAULTY("stat", int, stat, (const char* path, struct stat* to), (path, to), noexcept)
+BROACH_FAULTY("stat", int, stat64, (const char* path, struct stat64* to), (path, to), noexcept)
+BROACH_FAULTY("fstatat", int, fstatat, (int at, const char* path, struct stat* to, int flags),
+              (at, path, to, flags), noexcept)
+BROACH_FAULTY("futimens", int, futimens, (int fd, const struct timespec* times), (fd, times),
+              noexcept)
+BROACH_FAULTY("fchmodat", int, fchmodat, (int at, const char* path, mode_t mode, int flags),
+              (at, path, mode, flags), noexcept)
+BROACH_FAULTY("ftruncate", int, ftruncate, (int fd, off_t bytes), (fd, bytes), noexcept)
+BROACH_FAULTY("ftruncate", int, ftruncate64, (int fd, off64_t bytes), (fd, bytes), noexcept)
+BROACH_FAULTY("faccessat", int, faccessat, (int at, const char* path, int mode, int flags),
+              (at, path, mode, flags), noexcept)

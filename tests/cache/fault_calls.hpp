@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string_view>
+
+namespace broach::cache::test {
+
+/// Which system calls of this process fail, and how. The program that links fault_calls.cpp has its
+/// own open, write, fsync …, which every library in it uses too.
+struct Fault {
+  std::string_view call;  ///< "openat"
+  int nth = 1;            ///< The first call that fails.
+  int error = 0;          ///< errno of the failure.
+  enum class Span { kOnce, kFromThenOn } span = Span::kOnce;
+};
+
+/// The calls that can be made to fail.
+inline constexpr std::string_view kFaultyCalls[] = {
+    "open",    "openat",   "mkdir",    "mkdirat",   "read",      "pread",    "write", "pwrite",
+    "fsync",   "rename",   "renameat", "unlink",    "unlinkat",  "flock",    "fstat", "stat",
+    "fstatat", "futimens", "fchmodat", "ftruncate", "faccessat", "fdatasync"};
+
+void arm(const Fault& fault);
+
+/// Lets every call through again; says how often a call was made to fail.
+int disarm();
+
+}  // namespace broach::cache::test

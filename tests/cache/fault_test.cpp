@@ -1,0 +1,125 @@
+// Storage that fails: injected errors at every system call, and file systems that are really full.
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include "tests/cache/fault_calls.hpp"
+#include "tests/cache/samples.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/child_process.hpp"
+#include "tests/support/temp_dir.hpp"
+
+namespace broach::cache {
+
+using broach::test::ChildProcess;
+using broach::test::TempDir;
+using test::Opened;
+using test::sample_object;
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// A tmpfs of its own, absent where this user may not mount one.
+class SmallDisk {
+ public:
+  explicit SmallDisk(const std::string& options)
+      : mounted_(mount("none", dir_.path().c_str(), "tmpfs", 0, (options + ",mode=0700").c_str()) ==
+                 0) {}
+  ~SmallDisk() {
+    if (mounted_) umount2(dir_.path().c_str(), MNT_DETACH);
+  }
+  bool mounted() const { return mounted_; }
+  const fs::path& path() const { return dir_.path(); }
+  bool remount(const std::string& options) const {
+    return mount("none", dir_.path().c_str(), "tmpfs", MS_REMOUNT, options.c_str()) == 0;
+  }
+
+ private:
+  TempDir dir_;
+  bool mounted_;
+};
+
+std::string name_of(int i) { return std::to_string(i); }
+
+}  // namespace
+
+TEST_CASE("no failing system call fails a request or leaves damage", "[cache][fault]") {
+  // In memory where that is possible: the trials are many and each of them syncs.
+  const fs::path memory = "/dev/shm";
+  const TempDir dir(access(memory.c_str(), W_OK) == 0 ? memory : fs::temp_directory_path());
+  for (const std::string_view call : test::kFaultyCalls) {
+    ChildProcess worker(BROACH_CACHE_FAULT_WORKER, {dir.path().string(), std::string(call)});
+    const std::string injected = worker.read_line();
+    INFO(call << ": " << injected << " faults");
+    CHECK(worker.wait() == 0);
+    // Rarely used calls may not occur at all; those that the cache is made of must.
+    for (const std::string_view needed : {"openat", "mkdirat", "pread", "write", "fsync", "flock",
+                                          "renameat", "fstat", "fstatat"}) {
+      if (call == needed) CHECK(injected > "0");
+    }
+  }
+}
+
+TEST_CASE("the fault trials notice a broken promise", "[cache][fault]") {
+  const TempDir dir;
+  ChildProcess worker(BROACH_CACHE_FAULT_WORKER, {dir.path().string(), "--self-test"});
+  CHECK(worker.wait() == 1);
+}
+
+TEST_CASE("a full disk costs nothing but the storing", "[cache][fault]") {
+  const std::string limit = GENERATE("size=256k", "nr_inodes=12");
+  const SmallDisk disk(limit);
+  if (!disk.mounted()) BROACH_SKIP("mounting a tmpfs needs root");
+  Opened cache({disk.path() / "cache"});
+  for (int i = 0; i < 100; ++i) {
+    const Object object = sample_object(name_of(i), 20'000);
+    const auto hit =
+        cache->find_or_make(object.key, [&](const Stage&) -> Result<Object> { return object; });
+    REQUIRE(hit);
+    REQUIRE(*hit->object == object);
+  }
+  CHECK(cache->counters()["store_failed_enospc"] > 0);
+  CHECK(cache.told("No space left on device"));
+  CHECK(std::count_if(cache.notices->begin(), cache.notices->end(), [](const std::string& line) {
+          return line.find("kept in memory only") != std::string::npos;
+        }) == 1);
+  for (int i = 0; i < 100; ++i) CHECK(cache->find(sample_object(name_of(i), 20'000).key));
+  CHECK(cache->verify()->damaged == 0);
+  CHECK(test::files_in(disk.path() / "cache" / "tmp") == 0);
+
+  // Room again: storing goes on in the same process.
+  REQUIRE(disk.remount("size=8m,nr_inodes=1000"));
+  const std::uint64_t before = cache->counters()["published"];
+  cache->publish(sample_object("later"));
+  CHECK(cache->counters()["published"] == before + 1);
+}
+
+TEST_CASE("a disk that is full from the start is memory only", "[cache][fault]") {
+  const SmallDisk disk("size=16k");
+  if (!disk.mounted()) BROACH_SKIP("mounting a tmpfs needs root");
+  test::write_text(disk.path() / "filler", std::string(16'384, 'x'));
+  Opened cache({disk.path() / "cache"});
+  const Object object = sample_object("a");
+  CHECK(cache->find_or_make(object.key, [&](const Stage&) -> Result<Object> { return object; }));
+  CHECK(cache->find(object.key));
+  CHECK(cache.notices->size() <= 2);
+}
+
+TEST_CASE("a file system that turns read-only while it is used is read", "[cache][fault]") {
+  const SmallDisk disk("size=1m");
+  if (!disk.mounted()) BROACH_SKIP("mounting a tmpfs needs root");
+  const Object before = sample_object("before");
+  Opened({disk.path()})->publish(before);
+  Opened cache({disk.path()});
+  REQUIRE(cache->find(before.key));
+  REQUIRE(mount("none", disk.path().c_str(), "tmpfs", MS_REMOUNT | MS_RDONLY, "") == 0);
+  for (int i = 0; i < 3; ++i) {
+    const Object object = sample_object(name_of(i));
+    CHECK(cache->find_or_make(object.key, [&](const Stage&) -> Result<Object> { return object; }));
+  }
+  CHECK(cache->counters()["store_failed_erofs"] == 1);
+  CHECK(cache.told("Read-only file system"));
+  CHECK(Opened({disk.path()})->find(before.key));
+}
+
+}  // namespace broach::cache
