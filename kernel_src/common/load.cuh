@@ -30,6 +30,29 @@ BROACH_DEVICE Halves8 load8(const unsigned short* at) {
 #endif
 }
 
+/// Reads eight values from shared memory, and leaves eight there.
+///
+/// Shapes:  `at` 16-byte aligned.
+BROACH_DEVICE Halves8 shared8(const unsigned short* at) {
+#if defined(BROACH_CUDA)
+  const uint4 v = *reinterpret_cast<const uint4*>(at);
+  return Halves8{{v.x, v.y, v.z, v.w}};
+#else
+  Halves8 halves;
+  __builtin_memcpy(&halves, at, sizeof(halves));
+  return halves;
+#endif
+}
+
+BROACH_DEVICE void share8(unsigned short* at, const Halves8& halves) {
+#if defined(BROACH_CUDA)
+  *reinterpret_cast<uint4*>(at) =
+      make_uint4(halves.words[0], halves.words[1], halves.words[2], halves.words[3]);
+#else
+  __builtin_memcpy(at, &halves, sizeof(halves));
+#endif
+}
+
 /// Value `i` of eight, exactly.
 template <Half kHalf>
 BROACH_DEVICE float widen(const Halves8& halves, unsigned i) {

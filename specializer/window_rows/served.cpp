@@ -20,6 +20,7 @@ struct Kernel {
 constexpr Kernel kKernels[] = {
     {Form::kDecode, Arith::kChunk256, KvLayoutKind::kLinear},
     {Form::kDecode, Arith::kChunk256, KvLayoutKind::kRing},
+    {Form::kDecode, Arith::kChunk256, KvLayoutKind::kPaged},
 };
 
 std::string existing() {

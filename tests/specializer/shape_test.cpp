@@ -85,8 +85,7 @@ TEST_CASE("a form, arithmetic or layout without a kernel is refused, never accep
       GENERATE(values<std::vector<std::string>>({{"form=prompt"},
                                                  {"form=prompt", "arith=mma32", "p32=on"},
                                                  {"form=prompt", "arith=tile64"},
-                                                 {"arith=tile64"},
-                                                 {"kv_layout=paged(64)"}}));
+                                                 {"arith=tile64"}}));
   std::vector<std::string> words{"head_dim=256", "gqa_ratio=2", "window=1024"};
   words.insert(words.end(), change.begin(), change.end());
   const auto shape = parse_window_rows(words);

@@ -1,0 +1,70 @@
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+
+#include "specializer/render.hpp"
+
+namespace broach::specializer {
+namespace {
+
+constexpr std::uint32_t kPartThreads = 256;   // chunk256_base.cuh: a warp a run of 32 keys
+constexpr std::uint32_t kMergeThreads = 128;  // chunk256_base.cuh
+
+/// "window_early" as the kernels' enumerator, "kWindowEarly".
+std::string enumerator(std::string_view control) {
+  if (control.empty()) return "kNone";
+  std::string name = "k";
+  bool upper = true;
+  for (const char c : control) {
+    if (c != '_') name += upper && c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+    upper = c == '_';
+  }
+  return name;
+}
+
+std::string_view enumerator(KvLayoutKind kind) {
+  switch (kind) {
+    case KvLayoutKind::kLinear:
+      return "kLinear";
+    case KvLayoutKind::kRing:
+      return "kRing";
+    case KvLayoutKind::kPaged:
+      return "kPaged";
+  }
+  return "kLinear";
+}
+
+bool on(Switch choice) { return choice == Switch::kOn; }
+
+}  // namespace
+
+Rendered render_window_rows_chunk256(const WindowRowsShape& shape, const Target& /*target*/,
+                                     const Variant& variant) {
+  // A generic kernel reads these from its parameters; its source is then the same for all of them.
+  const bool generic = on(variant.generic);
+  const KvLayout layout = generic ? KvLayout{} : shape.kv_layout;
+  std::string source = "#include \"common/half.cuh\"\n";
+  source += "#include \"window_rows/chunk256_base.cuh\"\n\n";
+  source += "namespace broach::chunk256 {\n\n";
+  source += fmt::format("constexpr int kHeadDim = {};\n", shape.head_dim);
+  source += fmt::format("constexpr int kGqaRatio = {};\n", generic ? 0 : shape.gqa_ratio);
+  source += fmt::format("constexpr int kWindow = {};\n", generic ? 0 : shape.window);
+  source += fmt::format("constexpr Layout kLayout = Layout::{};\n", enumerator(layout.kind));
+  source += fmt::format("constexpr int kLayoutLength = {};\n", layout.length);
+  source += fmt::format("constexpr Half kDtype = Half::{};\n",
+                        shape.dtype == Dtype::kBf16 ? "kBf16" : "kF16");
+  source += fmt::format("constexpr bool kSoftcap = {};\n", on(shape.softcap));
+  source += fmt::format("constexpr bool kSinks = {};\n", on(shape.sinks));
+  source += fmt::format("constexpr bool kChecked = {};\n", on(shape.checked));
+  source += fmt::format("constexpr bool kGeneric = {};\n", generic);
+  source +=
+      fmt::format("constexpr Control kControl = Control::{};\n\n", enumerator(variant.control));
+  source += "}  // namespace broach::chunk256\n\n";
+  source += "#include \"window_rows/chunk256.cuh\"\n";
+  return {std::move(source),
+          {{"broach_window_rows_part", kPartThreads, 0},
+           {"broach_window_rows_merge", kMergeThreads, 0}}};
+}
+
+}  // namespace broach::specializer
