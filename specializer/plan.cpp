@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
 #include "specializer/options.hpp"
 #include "specializer/render.hpp"
 #include "specializer/sources.hpp"
@@ -56,6 +60,51 @@ Result<void> check_geometry(const KernelEntry& entry, const Target& target) {
   return {};
 }
 
+// A variant must differ from the kernel that engines get: one that the source does not know would
+// otherwise be that kernel under another name.
+Result<void> check_variant(const Rendered& rendered, const WindowRowsShape& shape,
+                           const Target& target, const Variant& variant) {
+  if (variant.control.empty() && variant.generic == Switch::kOff) return {};
+  auto plain = render(shape, target, {});
+  if (!plain) return plain.error();
+  if (plain->main_source != rendered.main_source) return {};
+  return Error{ErrorCode::kUnsupported,
+               fmt::format("window_rows arith={} has no {}", name_of(shape.arith),
+                           variant.control.empty() ? std::string("generic kernel")
+                                                   : "control \"" + variant.control + "\""),
+               ""};
+}
+
+// What the generic kernel takes at run time is no part of its plan: one binary serves every value.
+constexpr std::string_view kRunTime[] = {"gqa_ratio", "window", "kv_layout"};
+constexpr std::string_view kAnyValue = "any";
+
+std::vector<ShapeParameter> parameters_of(const WindowRowsShape& shape, const Variant& variant) {
+  std::vector<ShapeParameter> out = parameters(shape);
+  if (variant.generic == Switch::kOn) {
+    for (ShapeParameter& parameter : out) {
+      if (std::find(std::begin(kRunTime), std::end(kRunTime), parameter.name) !=
+          std::end(kRunTime)) {
+        parameter.value = kAnyValue;
+      }
+    }
+    out.push_back({"variant.generic", "on"});
+  }
+  if (!variant.control.empty()) out.push_back({"variant.control", variant.control});
+  return out;
+}
+
+std::string json_of(const WindowRowsShape& shape, const Variant& variant) {
+  if (variant.control.empty() && variant.generic == Switch::kOff) return to_json(shape);
+  auto json = nlohmann::json::parse(to_json(shape));
+  if (variant.generic == Switch::kOn) {
+    for (const std::string_view name : kRunTime) json[std::string(name)] = kAnyValue;
+    json["variant.generic"] = "on";
+  }
+  if (!variant.control.empty()) json["variant.control"] = variant.control;
+  return json.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+}
+
 }  // namespace
 
 Result<Plan> plan(const WindowRowsShape& asked, const Target& target, const Variant& variant) {
@@ -63,6 +112,7 @@ Result<Plan> plan(const WindowRowsShape& asked, const Target& target, const Vari
   const WindowRowsShape shape = resolved(asked, target);
   auto rendered = render(shape, target, variant);
   if (!rendered) return rendered.error();
+  if (auto known = check_variant(*rendered, shape, target, variant); !known) return known.error();
   for (const KernelEntry& entry : rendered->entries) {
     if (auto fits = check_geometry(entry, target); !fits) return fits.error();
   }
@@ -73,10 +123,8 @@ Result<Plan> plan(const WindowRowsShape& asked, const Target& target, const Vari
   Plan plan;
   plan.family = "window_rows";
   plan.target = target;
-  plan.shape_json = to_json(shape);
-  plan.parameters = parameters(shape);
-  if (!variant.control.empty()) plan.parameters.push_back({"variant.control", variant.control});
-  if (variant.generic == Switch::kOn) plan.parameters.push_back({"variant.generic", "on"});
+  plan.shape_json = json_of(shape, variant);
+  plan.parameters = parameters_of(shape, variant);
   plan.sources = std::move(*sources);
   plan.options = compiler_options(target);
   plan.entries = std::move(rendered->entries);

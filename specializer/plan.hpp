@@ -52,7 +52,10 @@ struct Variant {
 
 /// Makes the plan of a shape on a target.
 ///
-/// Errors:  as check(shape, target).
+/// A generic variant's plan is the same for every window, ratio and layout.
+///
+/// Errors:  as check(shape, target); kUnsupported for a variant that the kernel does not have;
+///          kLimitExceeded when no launch on the target could fit.
 Result<Plan> plan(const WindowRowsShape& shape, const Target& target, const Variant& variant = {});
 
 /// The key of a plan compiled by the compiler named `compiler_identity`.

@@ -159,6 +159,26 @@ TEST_CASE("a planted fault and a generic kernel have keys of their own", "[speci
   CHECK(key_of(*control, "c").key != key_of(*generic, "c").key);
 }
 
+TEST_CASE("one generic plan serves every window, ratio and layout", "[specializer][plan]") {
+  const Target target = target_of("sm_90a");
+  const Variant generic{"", Switch::kOn};
+  const auto base = plan(shape_of(), target, generic);
+  REQUIRE(base);
+  for (const std::vector<std::string>& change :
+       std::vector<std::vector<std::string>>{{"gqa_ratio=3"},
+                                             {"window=1023"},
+                                             {"window=0", "kv_layout=linear"},
+                                             {"kv_layout=ring(2048)"}}) {
+    const auto other = plan(shape_of(change), target, generic);
+    REQUIRE(other);
+    CHECK(key_of(*other, "c") == key_of(*base, "c"));
+    CHECK(other->shape_json == base->shape_json);
+  }
+  const auto wider = plan(shape_of({"head_dim=512"}), target, generic);
+  REQUIRE(wider);
+  CHECK(key_of(*wider, "c").key != key_of(*base, "c").key);
+}
+
 TEST_CASE("features that change code are in the key", "[specializer][plan]") {
   std::vector<std::string> keys;
   for (const std::string_view name :
