@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <functional>
 #include <span>
 
 #include <fmt/format.h>
@@ -22,6 +23,7 @@ namespace {
 constexpr std::string_view kFolder = "quarantine";
 constexpr std::string_view kReasonSuffix = ".why";
 constexpr std::size_t kMaxRows = 64;
+constexpr std::uint64_t kMaxBytes = std::uint64_t{256} << 20;
 constexpr std::size_t kMaxReasonBytes = 4096;
 
 // Names start with the time, so that the oldest sort first.
@@ -68,11 +70,17 @@ void Quarantine::trim(int folder) {
   auto names = names_in(folder, (directory_.path() / kFolder).string());
   if (!names) return;
   std::erase_if(*names, [](const std::string& name) { return name.ends_with(kReasonSuffix); });
-  if (names->size() <= kMaxRows) return;
-  std::sort(names->begin(), names->end());
-  for (std::size_t i = 0; i + kMaxRows < names->size(); ++i) {
-    remove_any(folder, (*names)[i]);
-    remove_any(folder, (*names)[i] + std::string(kReasonSuffix));
+  std::sort(names->begin(), names->end(), std::greater<>());
+  std::size_t rows = 0;
+  std::uint64_t bytes = 0;
+  for (const std::string& name : *names) {
+    struct stat status {};
+    if (fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    bytes += static_cast<std::uint64_t>(status.st_size);
+    // The newest stays, however large.
+    if (++rows == 1 || (rows <= kMaxRows && bytes <= kMaxBytes)) continue;
+    remove_any(folder, name);
+    remove_any(folder, name + std::string(kReasonSuffix));
   }
 }
 

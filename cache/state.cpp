@@ -61,15 +61,20 @@ void Cache::State::open_layers() {
                                      : "no cache directory can be written"));
 }
 
+void Cache::State::refuse(Layer layer, const Error& error) {
+  reporter.count("directory_refused");
+  reporter.tell_once("refused " + layer.name, error.message + "; that directory is not used");
+  LayerStatus status;
+  status.layer = std::move(layer);
+  status.why = error.message;
+  refused.push_back(std::move(status));
+}
+
 void Cache::State::open_user_layers() {
   for (const auto& path : options.directories) {
     auto directory = Directory::open(path, Trust::kOwn);
     if (!directory) {
-      LayerStatus status;
-      status.layer = {LayerKind::kUser, path.string()};
-      status.why = directory.error().message;
-      refused.push_back(std::move(status));
-      reporter.fault("directory_refused", directory.error(), "that directory is not used");
+      refuse({LayerKind::kUser, path.string()}, directory.error());
       continue;
     }
     const auto writable = (*directory)->writable();
@@ -81,7 +86,9 @@ void Cache::State::open_user_layers() {
     auto layer = std::make_unique<DiskLayer>(std::move(*directory), LayerKind::kReadOnly,
                                              Access::kReadOnly, reporter);
     layer->why = writable.error().message;
-    reporter.fault("directory_read_only", writable.error(), "it is read and not written");
+    reporter.count("directory_read_only");
+    reporter.tell_once("read-only " + path.string(),
+                       writable.error().message + "; it is read and not written");
     read_only.push_back(std::move(layer));
   }
 }
@@ -90,11 +97,7 @@ void Cache::State::open_read_only_layers() {
   for (const auto& path : options.read_only) {
     auto directory = Directory::open(path, Trust::kInstalled);
     if (!directory) {
-      LayerStatus status;
-      status.layer = {LayerKind::kReadOnly, path.string()};
-      status.why = directory.error().message;
-      refused.push_back(std::move(status));
-      reporter.fault("layer_refused", directory.error(), "that read-only layer is not used");
+      refuse({LayerKind::kReadOnly, path.string()}, directory.error());
       continue;
     }
     read_only.push_back(std::make_unique<DiskLayer>(std::move(*directory), LayerKind::kReadOnly,

@@ -58,6 +58,7 @@ struct Cache::State {
   void open_layers();
   void open_user_layers();
   void open_read_only_layers();
+  void refuse(Layer layer, const Error& error);
 
   /// Looks in every layer without counting a miss; a hit is counted, promoted and noted as a use.
   std::optional<Hit> look_up(const KeyRecord& key);

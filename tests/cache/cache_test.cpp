@@ -64,6 +64,44 @@ TEST_CASE("without a usable directory binaries are kept in memory, said once", "
   CHECK(cache.notices->size() == told);
 }
 
+TEST_CASE("a cache that names no directory says that it is memory only", "[cache]") {
+  Opened cache({});
+  CHECK(cache.told("no cache directory is named"));
+  CHECK(cache.told("HOME"));
+}
+
+TEST_CASE("each refused directory is told by name", "[cache]") {
+  const TempDir one;
+  const TempDir two;
+  fs::permissions(one.path(), fs::perms::all);
+  fs::permissions(two.path(), fs::perms::all);
+  Opened cache({one.path(), two.path()});
+  CHECK(cache.told(one.path().string()));
+  CHECK(cache.told(two.path().string()));
+  CHECK(cache->counters()["directory_refused"] == 2);
+}
+
+TEST_CASE("layers tell what is used, what is not and why", "[cache]") {
+  const TempDir open_to_all;
+  const TempDir home;
+  const TempDir image;
+  fs::permissions(open_to_all.path(), fs::perms::all);
+  Opened cache({open_to_all.path(), home.path()}, {image.path(), "relative/layer"});
+  const auto rows = cache->layers();
+  REQUIRE(rows.size() == 5);
+  CHECK(rows[0].layer.kind == LayerKind::kMemory);
+  CHECK(rows[1].layer.name == home.path().string());
+  CHECK(rows[1].usable);
+  CHECK(rows[1].filesystem != "unknown");
+  CHECK(rows[1].journal == "there is no index yet");
+  CHECK(rows[2].layer.kind == LayerKind::kReadOnly);
+  CHECK(rows[2].usable);
+  CHECK_FALSE(rows[3].usable);
+  CHECK(rows[3].why.find("chmod go-w") != std::string::npos);
+  CHECK_FALSE(rows[4].usable);
+  CHECK(rows[4].why.find("absolute") != std::string::npos);
+}
+
 TEST_CASE("a read-only layer serves what the user's directory lacks", "[cache]") {
   const TempDir image;
   const TempDir home;

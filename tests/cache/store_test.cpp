@@ -1,5 +1,6 @@
 #include "cache/store.hpp"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -222,6 +223,22 @@ TEST_CASE("a sweep removes the temporary files of writers that died",
   write_text(dir.path() / "tmp" / "1.0.leftover", "half an obj");
   CHECK(open.store.sweep() == 1);
   CHECK(test::files_in(dir.path() / "tmp") == 0);
+}
+
+TEST_CASE("a use is dated in the object's file, also after the clock was set back",
+          "[cache][store]") {
+  const TempDir dir;
+  const Object object = sample_object("a");
+  OpenStore open(dir.path());
+  REQUIRE(open.store.put(object.key.key, encode(object)));
+  const std::int64_t offset_s = GENERATE(std::int64_t{-86'400}, std::int64_t{86'400});
+  const timespec times[2] = {{now_unix_ms() / 1000 + offset_s, 0}, {0, UTIME_OMIT}};
+  const fs::path path = object_path(dir.path(), object.key.key);
+  REQUIRE(utimensat(AT_FDCWD, path.c_str(), times, 0) == 0);
+  REQUIRE(open.store.find(object.key));
+  const auto listed = open.store.list();
+  REQUIRE(listed);
+  CHECK(std::abs(listed->front().used_unix_ms - now_unix_ms()) < 60'000);
 }
 
 TEST_CASE("objects are listed by prefix in the order of their keys", "[cache][store]") {

@@ -1,0 +1,216 @@
+// How long a look-up takes in stores of growing size, and how late the last of many processes gets
+// a binary that one of them compiles. Prints one JSON object.
+//   cache_bench [--directory DIR] [--objects N] [--processes N] [--compile-ms MS] [--payload BYTES]
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cache/cache.hpp"
+
+namespace broach::cache {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+using Json = nlohmann::ordered_json;
+
+constexpr int kLookUps = 2000;
+
+double microseconds(Clock::duration time) {
+  return std::chrono::duration<double, std::micro>(time).count();
+}
+
+Object numbered_object(std::uint64_t number, std::size_t payload_bytes) {
+  Object object;
+  object.key = KeyBuilder().field("family", "bench").field("number", number).finish();
+  object.description.family = "bench";
+  object.provenance.compile_ms = 100;
+  std::mt19937_64 random(number);
+  object.payload.resize(payload_bytes);
+  for (std::byte& byte : object.payload) byte = static_cast<std::byte>(random() & 0xff);
+  return object;
+}
+
+std::unique_ptr<Cache> open_cache(const fs::path& dir) {
+  CacheOptions options;
+  options.directories = {dir};
+  options.object_budget = UINT32_MAX;
+  options.byte_budget = UINT64_MAX;
+  return Cache::open(std::move(options));
+}
+
+// Puts objects in place without the syncs of a publish, which are not what is measured.
+bool fill(const fs::path& dir, std::uint64_t from, std::uint64_t to, std::size_t payload_bytes) {
+  const Object like = numbered_object(0, payload_bytes);
+  for (std::uint64_t i = from; i < to; ++i) {
+    Object object = like;
+    object.key = KeyBuilder().field("family", "bench").field("number", i).finish();
+    const std::string hex = object.key.key.hex();
+    const fs::path folder = dir / "objects" / hex.substr(0, 2);
+    std::error_code failed;
+    fs::create_directories(folder, failed);
+    const std::vector<std::byte> bytes = encode(object);
+    const int fd = open((folder / hex).c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    const bool written =
+        fd >= 0 && write(fd, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size());
+    if (fd >= 0) close(fd);
+    if (!written) return false;
+  }
+  return true;
+}
+
+Json percentiles(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const auto at = [&](double share) {
+    return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
+  };
+  return {{"median_us", at(0.5)}, {"p99_us", at(0.99)}, {"max_us", values.back()}};
+}
+
+// Each look-up is the first of its key in a cache that was just opened: from disk to bytes.
+Json look_ups(const fs::path& dir, std::uint64_t objects) {
+  std::mt19937_64 random(objects);
+  std::vector<double> hits;
+  std::vector<double> misses;
+  std::vector<double> memory;
+  std::uint64_t found = 0;
+  const auto cache = open_cache(dir);
+  for (int i = 0; i < kLookUps; ++i) {
+    const KeyRecord present =
+        KeyBuilder().field("family", "bench").field("number", random() % objects).finish();
+    const KeyRecord absent = KeyBuilder()
+                                 .field("family", "bench")
+                                 .field("number", objects + random() % objects)
+                                 .finish();
+    const auto start = Clock::now();
+    const auto hit = cache->find(present);
+    const auto middle = Clock::now();
+    found += hit ? 1U : 0U;
+    if (hit && hit->layer.kind == LayerKind::kUser) hits.push_back(microseconds(middle - start));
+    const auto before_miss = Clock::now();
+    (void)cache->find(absent);
+    misses.push_back(microseconds(Clock::now() - before_miss));
+    const auto again = Clock::now();
+    (void)cache->find(present);
+    memory.push_back(microseconds(Clock::now() - again));
+  }
+  return {{"objects", objects},
+          {"found", found},
+          {"disk_hit", percentiles(hits)},
+          {"miss", percentiles(misses)},
+          {"memory_hit", percentiles(memory)}};
+}
+
+struct Shared {
+  int go = -1;      ///< Readable when all may start.
+  int report = -1;  ///< Each process writes one double.
+};
+
+[[noreturn]] void ask(const fs::path& dir, int compile_ms, const Shared& shared) {
+  const auto cache = open_cache(dir);
+  const Object object = numbered_object(1, 100'000);
+  char start = 0;
+  (void)!read(shared.go, &start, 1);
+  bool compiled = false;
+  const auto began = Clock::now();
+  const auto hit = cache->find_or_make(object.key, [&](const Stage& stage) -> Result<Object> {
+    stage("compile");
+    compiled = true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(compile_ms));
+    return object;
+  });
+  double took = microseconds(Clock::now() - began);
+  if (!hit) took = -1;
+  const double row[2] = {took, compiled ? 1.0 : 0.0};
+  (void)!write(shared.report, row, sizeof row);
+  _exit(0);
+}
+
+// Every process waits at a pipe; closing its other end lets all of them go at one moment.
+Json single_flight(const fs::path& dir, int processes, int compile_ms) {
+  int go[2];
+  int report[2];
+  if (pipe2(go, O_CLOEXEC) != 0 || pipe2(report, O_CLOEXEC) != 0) return {{"error", "pipe"}};
+  for (int i = 0; i < processes; ++i) {
+    if (fork() != 0) continue;
+    close(go[1]);
+    ask(dir, compile_ms, {go[0], report[1]});
+  }
+  close(go[1]);
+  close(report[1]);
+  int compiles = 0;
+  int failed = 0;
+  double slowest = 0;
+  double row[2];
+  for (int i = 0; i < processes; ++i) {
+    if (read(report[0], row, sizeof row) != sizeof row) break;
+    slowest = std::max(slowest, row[0]);
+    compiles += row[1] != 0.0 ? 1 : 0;
+    failed += row[0] < 0 ? 1 : 0;
+  }
+  while (wait(nullptr) > 0) continue;
+  close(go[0]);
+  close(report[0]);
+  return {{"processes", processes},       {"compile_ms", compile_ms},
+          {"compiles", compiles},         {"failed", failed},
+          {"slowest_ms", slowest / 1000}, {"slowest_over_compile_ms", slowest / 1000 - compile_ms}};
+}
+
+int run(int argc, char* argv[]) {
+  std::string directory;
+  std::uint64_t objects = 100'000;
+  std::size_t payload_bytes = 4096;
+  int processes = 64;
+  int compile_ms = 300;
+  CLI::App app{"Times the cache's look-ups and its single flight."};
+  app.add_option("--directory", directory, "Where the stores are made");
+  app.add_option("--objects", objects, "Objects of the largest store (1000 and its tenfolds)");
+  app.add_option("--payload", payload_bytes, "Bytes of each object's payload");
+  app.add_option("--processes", processes, "Processes that ask for one cold key");
+  app.add_option("--compile-ms", compile_ms, "How long the compile takes");
+  CLI11_PARSE(app, argc, argv);
+
+  std::string root = (directory.empty() ? fs::temp_directory_path() : fs::path(directory)) /
+                     "broach-cache-bench-XXXXXX";
+  if (mkdtemp(root.data()) == nullptr) {
+    std::cerr << "cache_bench: cannot create " << root << '\n';
+    return 1;
+  }
+  Json result;
+  result["bench"] = "cache";
+  result["payload_bytes"] = payload_bytes;
+  const fs::path store = fs::path(root) / "store";
+  fs::create_directories(store);
+  fs::permissions(store, fs::perms::owner_all);
+  std::uint64_t filled = 0;
+  for (std::uint64_t count = 1000; count <= objects; count *= 10) {
+    if (!fill(store, filled, count, payload_bytes)) {
+      std::cerr << "cache_bench: cannot fill " << store << '\n';
+      break;
+    }
+    filled = count;
+    result["look_up"].push_back(look_ups(store, count));
+  }
+  result["single_flight"] = single_flight(fs::path(root) / "flight", processes, compile_ms);
+  std::error_code ignored;
+  fs::remove_all(root, ignored);
+  std::cout << result.dump(2) << '\n';
+  return 0;
+}
+
+}  // namespace
+}  // namespace broach::cache
+
+int main(int argc, char* argv[]) { return broach::cache::run(argc, argv); }
