@@ -84,6 +84,10 @@ class Compilers {
 
   /// Compiles a plan.
   ///
+  /// The output's `compiler` is what compiled it. Where that differs from the identity that a key
+  /// was made with (the compiler was replaced meanwhile), the binary belongs to another key;
+  /// identity() gives the new one from then on.
+  ///
   /// Errors:  kCompileFailed with the whole log and the options; kCompilerDied with target,
   ///          compiler and advice; kTimedOut; kOutOfMemory; kCompilerMissing.
   Result<CompileOutput> compile(const Plan& plan);

@@ -74,7 +74,7 @@ Result<CompileOutput> Toolchain::compile(const Plan& plan) {
   auto lease = pool_.acquire();
   if (!lease) return std::move(lease).error();
   const CompilerIdentity compiler = identity_of(kind_, (*lease)->opened);
-  if (auto same = confirm(compiler); !same) return same.error();
+  adopt(compiler);
   rtc::CompileRequest request;
   request.arch = plan.target.arch;
   for (const SourceFile& source : plan.sources) {
@@ -110,7 +110,7 @@ CompilerStatus Toolchain::status() {
   }
   status.found = identity_of(kind_, (*lease)->opened);
   status.targets = (*lease)->opened.targets;
-  if (auto same = confirm(*status.found); !same) status.why = same.error().message;
+  if (adopt(*status.found)) status.why = "it was replaced since it was asked for its identity";
   return status;
 }
 
@@ -121,20 +121,17 @@ CompilerIdentity Toolchain::settle(CompilerIdentity identity) {
   return *identity_;
 }
 
-// Keys may have been made with an identity that a compiler replaced on disk no longer has: what
-// such a worker compiles must not be filed under them.
-Result<void> Toolchain::confirm(const CompilerIdentity& loaded) {
-  const CompilerIdentity settled = settle(loaded);
-  if (settled.key_text == loaded.key_text) return {};
+// A compiler was replaced on disk, or a memo was stale: from here on its new identity holds, and
+// workers of the old one go.
+bool Toolchain::adopt(const CompilerIdentity& loaded) {
   {
     const std::lock_guard lock(mutex_);
+    const bool same = !identity_ || identity_->key_text == loaded.key_text;
     identity_ = loaded;
+    if (same) return false;
   }
   pool_.retire();
-  return Error{ErrorCode::kCompilerMissing,
-               "the compiler is " + loaded.words + " now and was " + settled.words +
-                   " when the key was made; ask again",
-               loaded.path};
+  return true;
 }
 
 Result<Worker> Toolchain::start() {

@@ -34,9 +34,8 @@ class Toolchain {
   /// Takes an identity unless there is one; returns the one that holds.
   CompilerIdentity settle(CompilerIdentity identity);
 
-  /// Errors:  kCompilerMissing when keys may have been made with another identity than `loaded`,
-  ///          which holds from then on.
-  Result<void> confirm(const CompilerIdentity& loaded);
+  /// Makes a loaded compiler's identity the one that holds; returns whether another one did.
+  bool adopt(const CompilerIdentity& loaded);
 
   const CompilerKind kind_;
   const CompilersOptions& options_;
