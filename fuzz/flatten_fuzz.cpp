@@ -1,0 +1,24 @@
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "specializer/compile/flatten.hpp"
+
+// The input is split at zero bytes into up to four sources that may include each other.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace broach::specializer::rtc;
+  std::vector<Source> sources = {{"m", ""}};
+  constexpr std::string_view kNames = "abc";
+  for (std::size_t i = 0; i < size; ++i) {
+    if (data[i] == 0 && sources.size() <= kNames.size()) {
+      sources.push_back({std::string(1, kNames[sources.size() - 1]), ""});
+    } else {
+      sources.back().bytes.push_back(static_cast<char>(data[i]));
+    }
+  }
+  const auto first = flatten(sources);
+  const auto second = flatten(sources);
+  if (first.ok() != second.ok() || (first && *first != *second)) std::abort();
+  return 0;
+}

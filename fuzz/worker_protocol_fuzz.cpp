@@ -1,0 +1,22 @@
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "specializer/compile/protocol.hpp"
+
+// Whatever decodes must encode to a body that decodes to the same message.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace broach::specializer::rtc;
+  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  if (size == kHeaderBytes) {
+    const auto length = body_bytes(bytes);
+    if (length && (*length == 0 || *length > kMaxBodyBytes)) std::abort();
+  }
+  const auto message = decode(bytes);
+  if (!message) return 0;
+  const auto frame = encode(*message);
+  if (!frame) std::abort();
+  const auto again = decode(std::string_view(*frame).substr(kHeaderBytes));
+  if (!again || !(*again == *message)) std::abort();
+  return 0;
+}
