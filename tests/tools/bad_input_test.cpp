@@ -122,8 +122,9 @@ TEST_CASE("a device that is not there is named", "[tools][bad_input]") {
   const Ended unknown = program.run({"run", "window_rows", "--device", "abacus"});
   CHECK(unknown.status == 2);
   CHECK(unknown.err.find("abacus") != std::string::npos);
-  check_one_line(program.run({"run", "window_rows", "--target", "gfx90a"}), 2, {"gfx90a", "host"});
-  const Ended ordinal = program.run({"run", "window_rows", "--device", "cuda:77"});
-  CHECK(ordinal.status == 3);
-  CHECK(ordinal.err.find("77") != std::string::npos);
+  for (const char* device : {"cuda:77", "hip:77"}) {
+    const Ended absent = program.run({"run", "window_rows", "--device", device});
+    CAPTURE(absent.err);
+    CHECK(absent.status == 3);
+  }
 }

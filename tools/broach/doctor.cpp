@@ -43,12 +43,14 @@ FoundDevice look_for(const std::string& name) {
 
 std::vector<FoundDevice> look_for_devices() {
   std::vector<FoundDevice> devices = {look_for("host")};
-  devices.push_back(look_for("cuda:0"));
-  // Ordinals are dense: the first that is missing is the end.
-  for (int ordinal = 1; devices.back().why.empty(); ++ordinal) {
-    FoundDevice next = look_for(fmt::format("cuda:{}", ordinal));
-    if (!next.why.empty()) break;
-    devices.push_back(std::move(next));
+  for (const char* kind : {"cuda", "hip"}) {
+    // Ordinals are dense: the first that is missing is the end.
+    for (int ordinal = 0;; ++ordinal) {
+      FoundDevice next = look_for(fmt::format("{}:{}", kind, ordinal));
+      const bool found = next.why.empty();
+      if (found || ordinal == 0) devices.push_back(std::move(next));
+      if (!found) break;
+    }
   }
   return devices;
 }

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <new>
+#include <utility>
 
 #include "broach/version.hpp"
 #include "tools/broach/command.hpp"
@@ -45,7 +46,12 @@ ExitStatus run(int argc, char** argv) {
   }
   output.set_style(invocation.json ? Style::kJson : Style::kHuman);
   const char* terminal = std::getenv("TERM");
-  Session session(Options::from_environment(), terminal == nullptr ? "" : terminal, output);
+  Options options = Options::from_environment();
+  if (!options.problems.empty()) {
+    for (const std::string& problem : options.problems) output.note(problem);
+    return ExitStatus::kBadInput;
+  }
+  Session session(std::move(options), terminal == nullptr ? "" : terminal, output);
   if (!invocation.cache_dir.empty()) session.use_cache_directory(invocation.cache_dir);
   const Result<ExitStatus> status = invocation.action(session);
   return output.close(status ? *status : output.fail(status.error()));

@@ -36,23 +36,17 @@ struct Ran {
   double ready_seconds = 0;  ///< From the request to an operator that can be launched.
 };
 
-/// The device that runs a target's code here.
-///
-/// Errors:  kUnsupported for a vendor that broach opens no device of.
-Result<std::string> device_for(const specializer::Target& target) {
+/// The kind of device that runs a target's code.
+std::string device_for(const specializer::Target& target) {
   switch (target.vendor) {
-    case specializer::Vendor::kHost:
-      return std::string("host");
     case specializer::Vendor::kNvidia:
-      return std::string("cuda");
+      return "cuda";
     case specializer::Vendor::kAmd:
+      return "hip";
+    case specializer::Vendor::kHost:
       break;
   }
-  return Error{ErrorCode::kUnsupported,
-               fmt::format("{} cannot be run: broach compiles for AMD chips and opens no AMD "
-                           "device; run it with --target host or a CUDA device",
-                           target.name),
-               ""};
+  return "host";
 }
 
 /// `--device`, else the device of `--target`, else what the environment says.
@@ -180,7 +174,7 @@ void add_run(CLI::App& app, Invocation& invocation) {
       ->required();
   CLI::Option* target =
       command.add_option("--target", wanted->target, "Run this target's code: host, sm_90a…");
-  command.add_option("--device", wanted->device, "Run on this device: host, cuda, cuda:N")
+  command.add_option("--device", wanted->device, "Run on this device: host, cuda:N, hip:N")
       ->excludes(target);
   command.add_option("--rows", wanted->rows, "Rows of the decode")->capture_default_str();
   command.add_option("--kv-heads", wanted->kv_heads, "KV heads, with a shape")
