@@ -6,15 +6,41 @@
 #include <iostream>
 #include <map>
 #include <mutex>
+#include <vector>
 
 namespace broach::test {
 namespace {
+
+#if __has_include(<catch2/catch_all.hpp>)
+using ListenerBase = Catch::EventListenerBase;
+const Catch::TestCaseInfo& info_of(const Catch::TestCaseStats& stats) { return *stats.testInfo; }
+#else
+using ListenerBase = Catch::TestEventListenerBase;
+const Catch::TestCaseInfo& info_of(const Catch::TestCaseStats& stats) { return stats.testInfo; }
+#endif
 
 std::mutex skips_mutex;
 std::map<std::string, int>& skips() {
   static std::map<std::string, int> by_reason;
   return by_reason;
 }
+
+std::vector<std::string>& silent_cases() {
+  static std::vector<std::string> names;
+  return names;
+}
+
+// Catch's own warning looks at each section alone; a section may well set up what the case asserts
+// after it. A case that asserts nothing at all is the fault.
+class SilentCases : public ListenerBase {
+ public:
+  using ListenerBase::ListenerBase;
+  void testCaseEnded(const Catch::TestCaseStats& stats) override {
+    if (stats.totals.assertions.total() == 0) {
+      silent_cases().push_back(std::string(info_of(stats).name));
+    }
+  }
+};
 
 }  // namespace
 
@@ -23,10 +49,16 @@ void note_skip(const std::string& reason) {
   ++skips()[reason];
 }
 
+CATCH_REGISTER_LISTENER(SilentCases)
+
 }  // namespace broach::test
 
 int main(int argc, char* argv[]) {
-  const int status = Catch::Session().run(argc, argv);
+  int status = Catch::Session().run(argc, argv);
+  for (const std::string& name : broach::test::silent_cases()) {
+    std::cout << "FAILED: the test case \"" << name << "\" asserts nothing\n";
+    status = 1;
+  }
   int total = 0;
   for (const auto& [reason, count] : broach::test::skips()) {
     std::cout << "skipped " << count << ": " << reason << '\n';
