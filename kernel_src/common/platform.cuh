@@ -144,7 +144,7 @@ BROACH_DEVICE void fail([[maybe_unused]] Thread thread, [[maybe_unused]] const c
 #define BROACH_GLOBAL(name, threads, Params, Shared)                                              \
   static __device__ __forceinline__ void name##_body(broach::Thread thread, const Params& params, \
                                                      Shared& shared);                             \
-  extern "C" __global__ void __launch_bounds__(threads, 1) name(const Params params) {               \
+  extern "C" __global__ void __launch_bounds__(threads, 1) name(const Params params) {            \
     static_assert((threads) % broach::kWarpLanes == 0, "whole warps");                            \
     __shared__ __attribute__((aligned(128))) Shared shared;                                       \
     name##_body(broach::Thread{}, params, shared);                                                \

@@ -10,8 +10,7 @@ namespace broach::runtime::hip {
 namespace {
 
 /// A property structure with texts at some offsets and zeros elsewhere.
-std::vector<char> properties(
-    const std::vector<std::pair<std::size_t, std::string_view>>& texts) {
+std::vector<char> properties(const std::vector<std::pair<std::size_t, std::string_view>>& texts) {
   std::vector<char> bytes(2048);
   for (const auto& [at, text] : texts) {
     std::copy(text.begin(), text.end(), bytes.begin() + static_cast<std::ptrdiff_t>(at));
@@ -21,8 +20,7 @@ std::vector<char> properties(
 
 }  // namespace
 
-TEST_CASE("an architecture is found wherever a version of the structure has it",
-          "[runtime][hip]") {
+TEST_CASE("an architecture is found wherever a version of the structure has it", "[runtime][hip]") {
   CHECK(arch_in(properties({{0, "AMD Instinct MI250X"}, {396, "gfx90a:sramecc+:xnack-"}})) ==
         "gfx90a:sramecc+:xnack-");
   CHECK(arch_in(properties({{0, "Radeon gfx1151"}, {1160, "gfx1201"}})) == "gfx1201");
