@@ -1,5 +1,9 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
 #include "broach/version.hpp"
 #include "runtime/device.hpp"
 #include "specializer/target.hpp"
@@ -120,6 +124,12 @@ std::string to_text(const Report& report) {
       fmt::format("broach {}\n\ncache layers, in the order they are looked in\n", BROACH_VERSION);
   for (const cache::LayerStatus& status : report.layers) {
     text += fmt::format("  {:<9}  {}\n", name_of(status.layer.kind), status.layer.name);
+    std::error_code fault;
+    if (status.layer.kind == cache::LayerKind::kUser && status.usable &&
+        !std::filesystem::exists(status.layer.name, fault)) {
+      text += "      not made yet: the first binary makes it\n";
+      continue;
+    }
     if (!status.filesystem.empty() || !status.journal.empty()) {
       text += fmt::format("      on {}; index: {}\n",
                           status.filesystem.empty() ? "?" : status.filesystem,

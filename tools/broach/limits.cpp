@@ -16,25 +16,34 @@ struct Wanted {
   std::optional<std::uint32_t> max_spill_bytes;
 };
 
-void print_table(Output& output, const std::vector<cache::EntryLimits>& rows) {
+Table empty_table() {
   Table table;
-  table.column("KEY").column("TARGET").column("FUNCTION");
+  table.column("  KEY").column("TARGET").column("FUNCTION");
   for (const char* title : {"REGS", "SPILL", "STACK", "SHARED", "DYN MAX", "CONST", "THREADS"}) {
     table.column(title, Table::Align::kRight);
   }
-  table.column("SHAPE");
-  for (const cache::EntryLimits& row : rows) {
-    const LaunchLimits& limits = row.limits;
-    table.row({short_key(row.key), row.description.target, limits.function,
+  return table;
+}
+
+/// A table a shape: its targets stand side by side.
+void print_tables(Output& output, const std::vector<cache::EntryLimits>& rows) {
+  Table table = empty_table();
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    const LaunchLimits& limits = rows[r].limits;
+    table.row({"  " + short_key(rows[r].key), rows[r].description.target, limits.function,
                number_text(limits.registers), number_text(limits.spill_bytes),
                number_text(limits.stack_bytes), number_text(limits.static_shared),
                number_text(limits.max_dynamic_shared), number_text(limits.constant_bytes),
-               number_text(limits.max_threads), shape_text(row.description.shape_json)});
+               number_text(limits.max_threads)});
+    const std::string& shape = rows[r].description.shape_json;
+    if (r + 1 < rows.size() && rows[r + 1].description.shape_json == shape) continue;
+    output.text(
+        fmt::format("{} {}\n{}\n", rows[r].description.family, shape_text(shape), table.text()));
+    table = empty_table();
   }
-  output.text(table.text());
   output.text(
-      "REGS and SPILL, STACK (bytes) a thread; SHARED, DYN MAX (bytes) and THREADS a block; - is "
-      "not stated by the binary\n");
+      "REGS, and SPILL and STACK in bytes, a thread; SHARED and DYN MAX in bytes, and THREADS, a "
+      "block.\nA dash: the binary does not state it.\n");
 }
 
 Result<ExitStatus> list(Session& session, const Wanted& wanted) {
@@ -46,8 +55,8 @@ Result<ExitStatus> list(Session& session, const Wanted& wanted) {
     return !wanted.target.empty() && row.description.target != wanted.target;
   });
   std::sort(rows->begin(), rows->end(), [](const auto& a, const auto& b) {
-    return std::tie(a.description.target, a.description.shape_json, a.key, a.limits.function) <
-           std::tie(b.description.target, b.description.shape_json, b.key, b.limits.function);
+    return std::tie(a.description.shape_json, a.description.target, a.key, a.limits.function) <
+           std::tie(b.description.shape_json, b.description.target, b.key, b.limits.function);
   });
   if (session.output().json()) {
     Json json = Json::array();
@@ -56,7 +65,7 @@ Result<ExitStatus> list(Session& session, const Wanted& wanted) {
   } else if (rows->empty()) {
     session.output().note("no entries; `broach warm gemma-4 --target host` makes some");
   } else {
-    print_table(session.output(), *rows);
+    print_tables(session.output(), *rows);
   }
   if (!wanted.max_spill_bytes) return ExitStatus::kSuccess;
   ExitStatus status = ExitStatus::kSuccess;
