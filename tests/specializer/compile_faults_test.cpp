@@ -48,12 +48,6 @@ bool group_runs(pid_t group) {
   return false;
 }
 
-/// Waits until something holds; a test that waits for ever is stopped by its time limit.
-template <class Condition>
-void wait_until(Condition holds) {
-  while (!holds()) std::this_thread::yield();
-}
-
 }  // namespace
 
 TEST_CASE("a compile over the time limit is stopped with its whole process group",

@@ -9,6 +9,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "specializer/compilers.hpp"
@@ -90,6 +91,12 @@ struct CountingMemo {
             }};
   }
 };
+
+/// Waits until something holds; a test that waits for ever is stopped by its time limit.
+template <class Condition>
+void wait_until(Condition holds) {
+  while (!holds()) std::this_thread::yield();
+}
 
 /// Process ids of this process's living compile workers.
 inline std::vector<pid_t> worker_pids() {
