@@ -159,6 +159,14 @@ TEST_CASE("a planted fault and a generic kernel have keys of their own", "[speci
   CHECK(key_of(*control, "c").key != key_of(*generic, "c").key);
 }
 
+TEST_CASE("a planted fault that the kernel does not have is refused by name",
+          "[specializer][plan]") {
+  const auto made = plan(shape_of(), target_of("sm_90a"), {"no_such_fault", Switch::kOff});
+  REQUIRE_FALSE(made);
+  CHECK(made.error().code == ErrorCode::kUnsupported);
+  CHECK(made.error().message.find("no_such_fault") != std::string::npos);
+}
+
 TEST_CASE("one generic plan serves every window, ratio and layout", "[specializer][plan]") {
   const Target target = target_of("sm_90a");
   const Variant generic{"", Switch::kOn};

@@ -1,0 +1,259 @@
+#include "runtime/host/host_device.hpp"
+
+#include <cfenv>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/temp_dir.hpp"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace broach::runtime {
+namespace {
+
+struct Params {
+  float* out;
+  float a;
+  float b;
+};
+
+// A kernel that writes what its block, its operands and its definition say.
+constexpr const char* kSource = R"(
+#include "common/ops.cuh"
+#include "common/platform.cuh"
+struct Params { float* out; float a; float b; };
+struct Shared { float value[64]; };
+BROACH_GLOBAL(host_test, 64, Params, Shared) {
+  const unsigned at = thread.block_x() * 64 + thread.index();
+  shared.value[thread.index()] = broach::mul_rn(params.a, params.b);
+  broach::sync_block(thread);
+  if (params.a == 7.0f && thread.block_x() == 3 && thread.index() == 9) {
+    broach::fail(thread, "planted", 41);
+  }
+  params.out[at] = broach::add_rn(shared.value[63 - thread.index()], BIAS);
+}
+)";
+
+std::vector<std::byte> compiled(const std::string& options, const std::string& source = kSource) {
+  const test::TempDir dir;
+  const std::string base = (dir.path() / "kernel").string();
+  std::ofstream(base + ".cpp") << source;
+  const std::string command = std::string(BROACH_TEST_CXX) +
+                              " -std=c++20 -O1 -ffp-contract=off -fPIC -shared "
+                              "-fvisibility=hidden -I" BROACH_TEST_KERNEL_SRC " " +
+                              options + " " + base + ".cpp -o " + base + ".so";
+  REQUIRE(std::system(command.c_str()) == 0);
+  std::ifstream file(base + ".so", std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  std::vector<std::byte> binary(bytes.size());
+  std::memcpy(binary.data(), bytes.data(), bytes.size());
+  return binary;
+}
+
+const std::vector<std::byte>& kernel_with_bias(int bias) {
+  static const std::vector<std::byte> zero = compiled("-DBIAS=0.0f");
+  static const std::vector<std::byte> one = compiled("-DBIAS=1.0f");
+  return bias == 0 ? zero : one;
+}
+
+const std::vector<std::string> kFunctions{"host_test"};
+
+LaunchConfig config_of(const Params& params, std::uint32_t blocks) {
+  LaunchConfig config;
+  config.grid[0] = blocks;
+  config.block_threads = 64;
+  config.params = &params;
+  config.params_bytes = sizeof params;
+  return config;
+}
+
+/// Launches over `blocks` blocks and gives every output.
+std::vector<float> launched(Module& module, float a, float b, std::uint32_t blocks = 5) {
+  std::vector<float> out(blocks * 64, -1.0F);
+  const Params params{out.data(), a, b};
+  auto function = module.function("host_test");
+  REQUIRE(function);
+  REQUIRE((*function)->launch(config_of(params, blocks)));
+  return out;
+}
+
+std::unique_ptr<Module> loaded(Device& device, int bias = 0) {
+  auto module = device.load(kernel_with_bias(bias), kFunctions);
+  if (!module) FAIL(module.error().message);
+  return std::move(*module);
+}
+
+}  // namespace
+
+TEST_CASE("every block of a grid runs, on any number of threads", "[runtime][host_device]") {
+  const std::uint32_t threads = GENERATE(1u, 2u, 5u);
+  const auto device = open_host_device(threads);
+  const auto module = loaded(*device);
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    CHECK((launched(*module, 3, 2, 9) == std::vector<float>(9 * 64, 6.0F)));
+  }
+}
+
+TEST_CASE("modules loaded one after another and side by side are each their own",
+          "[runtime][host_device]") {
+  // File descriptors are used again after a load; the loader must not take that for the same file.
+  const auto device = open_host_device(2);
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    const auto zero = loaded(*device, 0);
+    CHECK(launched(*zero, 3, 2)[0] == 6.0F);
+    const auto one = loaded(*device, 1);
+    CHECK(launched(*one, 3, 2)[0] == 7.0F);
+    CHECK(launched(*zero, 3, 2)[0] == 6.0F);
+  }
+}
+
+TEST_CASE("the caller's floating-point environment changes no bit", "[runtime][host_device]") {
+  const auto device = open_host_device(2);
+  const auto module = loaded(*device);
+  const float tiny = 0x1p-100F;  // tiny * tiny / 2^-60 is subnormal; 1 / 3 is not exact.
+  const auto usual = launched(*module, tiny, 0x1.234p-40F);
+  const auto thirds = launched(*module, 0x1.555556p-2F, 0x1.000002p0F);
+  std::fenv_t saved;
+  std::fegetenv(&saved);
+  std::fesetround(FE_UPWARD);
+#if defined(__x86_64__)
+  _mm_setcsr(_mm_getcsr() | 0x8040);  // Flush subnormal results and operands.
+#endif
+  const auto fresh = open_host_device(2);  // Its threads start under this environment.
+  const auto fresh_module = loaded(*fresh);
+  const auto under_old = launched(*module, tiny, 0x1.234p-40F);
+  const auto under_new = launched(*fresh_module, tiny, 0x1.234p-40F);
+  const auto thirds_new = launched(*fresh_module, 0x1.555556p-2F, 0x1.000002p0F);
+  std::fesetenv(&saved);
+  CHECK(usual[0] > 0.0F);
+  CHECK(usual[0] < 0x1p-126F);
+  CHECK((under_old == usual));
+  CHECK((under_new == usual));
+  CHECK((thirds_new == thirds));
+}
+
+TEST_CASE("launches from several threads each get their own outputs", "[runtime][host_device]") {
+  const auto device = open_host_device(2);
+  const auto module = loaded(*device);
+  auto function = module->function("host_test");
+  REQUIRE(function);
+  std::vector<std::vector<float>> outs(4, std::vector<float>(320, -1.0F));
+  std::vector<int> ok(4, 0);
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < outs.size(); ++i) {
+    threads.emplace_back([&, i] {
+      const Params params{outs[i].data(), static_cast<float>(i), 2};
+      ok[i] = (*function)->launch(config_of(params, 5)) ? 1 : 0;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (std::size_t i = 0; i < outs.size(); ++i) {
+    CHECK(ok[i] == 1);
+    CHECK((outs[i] == std::vector<float>(320, 2.0F * static_cast<float>(i))));
+  }
+}
+
+TEST_CASE("a block's failure is the launch's, and the next launch is well",
+          "[runtime][host_device]") {
+  const auto device = open_host_device(2);
+  const auto module = loaded(*device);
+  std::vector<float> out(320);
+  const Params params{out.data(), 7, 2};
+  auto function = module->function("host_test");
+  REQUIRE(function);
+  const auto failed = (*function)->launch(config_of(params, 5));
+  REQUIRE_FALSE(failed);
+  CHECK(failed.error().code == ErrorCode::kInvalidArgument);
+  CHECK(failed.error().message == "host_test, block (3, 0, 0), thread 9: planted: 41");
+  CHECK(launched(*module, 3, 2)[0] == 6.0F);
+}
+
+TEST_CASE("a launch that the kernel was not compiled for is refused with the numbers",
+          "[runtime][host_device]") {
+  const auto device = open_host_device(1);
+  const auto module = loaded(*device);
+  auto function = module->function("host_test");
+  REQUIRE(function);
+  std::vector<float> out(64);
+  const Params params{out.data(), 1, 1};
+  const auto message = [&](const auto& spoil) {
+    LaunchConfig config = config_of(params, 1);
+    spoil(config);
+    const auto ran = (*function)->launch(config);
+    return ran ? std::string("ran") : ran.error().message;
+  };
+  CHECK(message([](LaunchConfig& c) { c.block_threads = 128; }) ==
+        "a launch of host_test has blocks of 128 threads; it was compiled for 64");
+  CHECK(message([](LaunchConfig& c) { c.params_bytes = 12; }) ==
+        "a launch of host_test gets 12 bytes of parameters; it takes 16");
+  CHECK(message([](LaunchConfig& c) { c.grid[1] = 0; }) ==
+        "a launch of host_test has an empty grid: 1 x 0 x 1");
+  const std::string shared = message([](LaunchConfig& c) { c.dynamic_shared_bytes = 1u << 30; });
+  CHECK(shared.find("needs 1073742080 bytes of shared memory") != std::string::npos);
+  CHECK(module->function("other").error().code == ErrorCode::kNotFound);
+}
+
+TEST_CASE("bytes that are no host kernel are refused with the reason", "[runtime][host_device]") {
+  const auto device = open_host_device(1);
+  const auto load = [&](const std::vector<std::byte>& bytes, const std::string& function) {
+    const std::vector<std::string> functions{function};
+    const auto module = device->load(bytes, functions);
+    return module ? Error{} : module.error();
+  };
+  const Error garbage = load(std::vector<std::byte>(4096, std::byte{7}), "host_test");
+  CHECK(garbage.code == ErrorCode::kDriver);
+  CHECK(garbage.message.find("the loader refuses a host kernel of 4096 bytes") == 0);
+  const Error absent = load(kernel_with_bias(0), "other");
+  CHECK(absent.code == ErrorCode::kDamaged);
+  CHECK(absent.message == "the host object does not hold the kernel other");
+  const Error version =
+      load(compiled("",
+                    "#include \"host/abi.h\"\n#undef BROACH_HOST_ABI_VERSION\n"
+                    "#define BROACH_HOST_ABI_VERSION 99u\n" +
+                        std::string(kSource).replace(std::string(kSource).find("BIAS"), 4, "0.0f")),
+           "host_test");
+  CHECK(version.code == ErrorCode::kDamaged);
+  CHECK(version.message == "the kernel host_test was compiled for host ABI 99; this build runs 1");
+}
+
+TEST_CASE("fresh device memory is aligned and reads as NaN", "[runtime][host_device]") {
+  const auto device = open_host_device(1);
+  auto memory = device->allocate(1000);
+  REQUIRE(memory);
+  CHECK(reinterpret_cast<std::uintptr_t>(*memory) % 256 == 0);
+  float value = 0;
+  REQUIRE(device->copy_to_host(&value, *memory, sizeof value));
+  CHECK(value != value);
+  const float written = 3;
+  REQUIRE(device->copy_to_device(*memory, &written, sizeof written));
+  REQUIRE(device->copy_to_host(&value, *memory, sizeof value));
+  CHECK(value == 3);
+  device->free(*memory);
+  auto empty = device->allocate(0);
+  REQUIRE(empty);
+  CHECK(*empty != nullptr);
+  device->free(*empty);
+}
+
+TEST_CASE("a host kernel's live limits are its record's", "[runtime][host_device]") {
+  const auto device = open_host_device(1);
+  const auto module = loaded(*device);
+  auto function = module->function("host_test");
+  REQUIRE(function);
+  const auto limits = (*function)->live_limits();
+  REQUIRE(limits);
+  CHECK(limits->function == "host_test");
+  CHECK(limits->static_shared == 256U);
+  CHECK(limits->max_threads == 64U);
+}
+
+}  // namespace broach::runtime
