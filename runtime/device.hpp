@@ -57,6 +57,10 @@ class Device {
   virtual std::string_view driver() const = 0;  ///< "580.159.04 (CUDA 13.0)"
   virtual const specializer::Target& target() const = 0;
 
+  /// Blocks that make progress at the same time, at least: multiprocessors on a GPU. Launches
+  /// spread their work by it; no result depends on it.
+  virtual std::uint32_t multiprocessors() const { return 1; }
+
   /// Errors:  kDriver when the driver refuses the binary, with the driver's and toolkit's words.
   virtual Result<std::unique_ptr<Module>> load(std::span<const std::byte> binary,
                                                std::span<const std::string> functions) = 0;

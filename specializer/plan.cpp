@@ -32,8 +32,9 @@ Result<Rendered> render(const WindowRowsShape& shape, const Target& target,
   switch (shape.arith) {
     case Arith::kChunk256:
       return render_window_rows_chunk256(shape, target, variant);
-    case Arith::kDefault:
     case Arith::kTile64:
+      return render_window_rows_tile64(shape, target, variant);
+    case Arith::kDefault:
     case Arith::kMma32:
       break;
   }

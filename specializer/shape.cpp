@@ -54,9 +54,11 @@ Result<void> check_layout(const WindowRowsShape& shape) {
 }
 
 Result<void> check_form(const WindowRowsShape& shape) {
-  if (shape.form == Form::kDecode && shape.p32 == Switch::kOn) {
+  // chunk256 keeps P in fp32 throughout; tile64's decode gives the prompt's bits, p32 included.
+  if (shape.form == Form::kDecode && shape.p32 == Switch::kOn && shape.arith != Arith::kTile64) {
     return refused(ErrorCode::kInvalidArgument,
-                   "p32=on applies to form=prompt only; form=decode works with p32=off");
+                   "p32=on applies to form=prompt and to form=decode arith=tile64; form=decode "
+                   "works with p32=off");
   }
   if (shape.form == Form::kPrompt && shape.arith == Arith::kChunk256) {
     return refused(ErrorCode::kInvalidArgument,

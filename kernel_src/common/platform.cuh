@@ -99,6 +99,18 @@ BROACH_DEVICE unsigned atomic_add(unsigned* counter, unsigned value) {
 #endif
 }
 
+/// Writes `value` if the word holds `expected`; returns what it held.
+BROACH_DEVICE unsigned long long atomic_exchange_if(unsigned long long* word,
+                                                    unsigned long long expected,
+                                                    unsigned long long value) {
+#if defined(BROACH_HOST)
+  __atomic_compare_exchange_n(word, &expected, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+  return expected;
+#else
+  return atomicCAS(word, expected, value);
+#endif
+}
+
 /// Makes this thread's earlier writes to global memory visible to the grid before its later ones.
 BROACH_DEVICE void fence_grid() {
 #if defined(BROACH_HOST)

@@ -34,3 +34,29 @@ typedef struct BroachWindowRowsDecode {
   float softcap;
   int reserved;
 } BroachWindowRowsDecode;
+
+/* What a tile64 decode does with a block's tiles. */
+enum {
+  BROACH_TILE64_FOLDING = 0,  /* one block a (row, KV head) folds its tiles as they come */
+  BROACH_TILE64_ARRIVING = 1, /* blocks leave partials; the last to arrive folds them */
+  BROACH_TILE64_LEAVING = 2   /* blocks leave partials for the fold kernel */
+};
+
+/* Decode by tile64. `decode.max_chunks` is the tiles a row that the workspace has room for. */
+typedef struct BroachWindowRowsTile64Decode {
+  BroachWindowRowsDecode decode;
+  unsigned long long launch; /* 1 to 2^48 - 1, another for each launch that shares a workspace */
+  int tiles_a_split;         /* of 64 keys, from the row's first tile on; grid x = splits */
+  int schedule;              /* BROACH_TILE64_... */
+} BroachWindowRowsTile64Decode;
+
+/* Prompt by tile64: chunks of several sequences. `common.rows` counts the rows of all of them,
+ * `common.positions` and `common.slots` have an entry a sequence: p0 and slot.
+ */
+typedef struct BroachWindowRowsTile64Prompt {
+  BroachWindowRowsDecode common;
+  const int* offsets; /* [sequences + 1] first row of each sequence, then the row count */
+  const int* hi;      /* [rows] last key a row sees, or null: its own position */
+  int sequences;
+  int reserved;
+} BroachWindowRowsTile64Prompt;

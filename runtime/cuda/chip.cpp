@@ -71,14 +71,17 @@ Result<std::shared_ptr<const Chip>> Chip::open(int ordinal, const std::string& d
   int major = 0;
   int minor = 0;
   int shared = 0;
+  int multiprocessors = 0;
   for (const auto& [value, attribute] :
        {std::pair{&major, DeviceAttribute::kComputeMajor},
         std::pair{&minor, DeviceAttribute::kComputeMinor},
-        std::pair{&shared, DeviceAttribute::kSharedPerBlockOptIn}}) {
+        std::pair{&shared, DeviceAttribute::kSharedPerBlockOptIn},
+        std::pair{&multiprocessors, DeviceAttribute::kMultiprocessors}}) {
     status = cu.device_get_attribute(value, attribute, chip->device);
     if (status != kSuccess) return failed(status, "cuDeviceGetAttribute");
   }
   chip->shared_opt_in_bytes = static_cast<std::uint32_t>(shared);
+  chip->multiprocessors = static_cast<std::uint32_t>(multiprocessors);
   auto target_name = compute_target(major, minor, specializer::known_targets());
   if (!target_name) {
     Error error = target_name.error();

@@ -22,6 +22,7 @@ struct Chip {
   DeviceOrdinal device = 0;
   Context primary = nullptr;
   std::uint32_t shared_opt_in_bytes = 0;
+  std::uint32_t multiprocessors = 1;
   std::string name;
   std::string driver_words;
   specializer::Target target;

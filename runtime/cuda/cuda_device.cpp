@@ -16,6 +16,7 @@ class CudaDevice final : public Device {
   std::string_view name() const override { return chip_->name; }
   std::string_view driver() const override { return chip_->driver_words; }
   const specializer::Target& target() const override { return chip_->target; }
+  std::uint32_t multiprocessors() const override { return chip_->multiprocessors; }
 
   Result<std::unique_ptr<Module>> load(std::span<const std::byte> binary,
                                        std::span<const std::string> functions) override {

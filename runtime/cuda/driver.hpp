@@ -45,6 +45,7 @@ enum class FunctionAttribute : int {
 };
 
 enum class DeviceAttribute : int {
+  kMultiprocessors = 16,
   kComputeMajor = 75,
   kComputeMinor = 76,
   kSharedPerBlockOptIn = 97,

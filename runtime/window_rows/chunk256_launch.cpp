@@ -1,38 +1,16 @@
 #include "runtime/window_rows/chunk256_launch.hpp"
 
-#include <fmt/format.h>
-
 #include "runtime/window_rows/decode_args.hpp"
+#include "runtime/window_rows/launch_stage.hpp"
 
 namespace broach::runtime {
 namespace {
 
 constexpr std::uint32_t kChunkKeys = 256;
 
-/// One function with its block, ready to be given a grid.
-struct Stage {
-  const Function* function = nullptr;
-  std::uint32_t block_threads = 0;
-  std::uint32_t dynamic_shared_bytes = 0;
-
-  Result<void> launch(std::uint32_t x, std::uint32_t y, std::uint32_t z,
-                      const BroachWindowRowsDecode& params, Stream stream) const {
-    LaunchConfig config;
-    config.grid[0] = x;
-    config.grid[1] = y;
-    config.grid[2] = z;
-    config.block_threads = block_threads;
-    config.dynamic_shared_bytes = dynamic_shared_bytes;
-    config.params = &params;
-    config.params_bytes = sizeof params;
-    config.stream = stream;
-    return function->launch(config);
-  }
-};
-
 class Chunk256Launch final : public DecodeLaunch {
  public:
-  Chunk256Launch(const WindowRowsShape& shape, Stage part, Stage merge) noexcept
+  Chunk256Launch(const WindowRowsShape& shape, LaunchStage part, LaunchStage merge) noexcept
       : shape_(shape), part_(part), merge_(merge) {}
 
   std::size_t workspace_bytes(std::int32_t rows, std::int32_t kv_heads,
@@ -54,8 +32,8 @@ class Chunk256Launch final : public DecodeLaunch {
 
  private:
   WindowRowsShape shape_;
-  Stage part_;
-  Stage merge_;
+  LaunchStage part_;
+  LaunchStage merge_;
 };
 
 }  // namespace
@@ -77,21 +55,10 @@ std::size_t chunk256_workspace_bytes(const WindowRowsShape& shape, std::int32_t 
 Result<std::unique_ptr<const DecodeLaunch>> make_chunk256_launch(const WindowRowsShape& shape,
                                                                  const specializer::Plan& plan,
                                                                  Module& module) {
-  if (plan.entries.size() != 2) {
-    return Error{ErrorCode::kInternal,
-                 fmt::format("a chunk256 plan has a part and a merge function; this one has {}",
-                             plan.entries.size()),
-                 {}};
-  }
-  Stage stages[2];
-  for (std::size_t i = 0; i < 2; ++i) {
-    const specializer::KernelEntry& entry = plan.entries[i];
-    auto function = module.function(entry.function);
-    if (!function) return function.error();
-    stages[i] = {*function, entry.block_threads, entry.dynamic_shared_bytes};
-  }
+  auto stages = pick_stages<2>(plan, module, "a chunk256 plan has a part and a merge function");
+  if (!stages) return stages.error();
   return std::unique_ptr<const DecodeLaunch>(
-      std::make_unique<Chunk256Launch>(shape, stages[0], stages[1]));
+      std::make_unique<Chunk256Launch>(shape, (*stages)[0], (*stages)[1]));
 }
 
 }  // namespace broach::runtime

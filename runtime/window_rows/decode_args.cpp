@@ -154,14 +154,35 @@ Result<void> check_scores(const WindowRowsShape& shape, const DecodeArgs& args) 
   return check_pointer("sinks", args.sinks, alignof(float));
 }
 
-}  // namespace
-
-Result<void> check_decode_args(const WindowRowsShape& shape, const DecodeArgs& args) {
-  if (auto ok = check_between("rows", args.rows, 0, kMaxGridYz); !ok) return ok;
+Result<void> check_args(const WindowRowsShape& shape, const DecodeArgs& args,
+                        std::int64_t most_rows) {
+  if (auto ok = check_between("rows", args.rows, 0, most_rows); !ok) return ok;
   if (auto ok = check_between("kv_heads", args.kv_heads, 1, kMaxGridYz); !ok) return ok;
   if (auto ok = check_keys(shape, args); !ok) return ok;
   if (auto ok = check_scores(shape, args); !ok) return ok;
   return check_tensors(shape, args);
+}
+
+}  // namespace
+
+Result<void> check_decode_args(const WindowRowsShape& shape, const DecodeArgs& args) {
+  return check_args(shape, args, kMaxGridYz);
+}
+
+Result<void> check_common_args(const WindowRowsShape& shape, const DecodeArgs& args,
+                               std::string_view operation) {
+  auto ok = check_args(shape, args, INT32_MAX);
+  const std::int64_t heads = std::int64_t{args.kv_heads} * shape.gqa_ratio;
+  if (ok && heads > kMaxGridYz) {
+    ok = refuse_value("kv_heads", args.kv_heads,
+                      fmt::format("at most {}: query heads are a grid's y",
+                                  kMaxGridYz / std::int64_t{shape.gqa_ratio}));
+  }
+  if (ok) return ok;
+  Error error = ok.error();
+  constexpr std::string_view kPrefix = "window_rows decode";
+  if (error.message.starts_with(kPrefix)) error.message.replace(0, kPrefix.size(), operation);
+  return error;
 }
 
 Result<void> check_workspace(const DecodeArgs& args, std::size_t workspace_needed) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string_view>
 
 #include "broach/runtime.hpp"
 #include "kernel_src/window_rows/params.h"
@@ -14,6 +15,9 @@ namespace broach::runtime {
 ///
 /// Errors:  kInvalidArgument naming the argument, its value and its bound.
 Result<void> check_decode_args(const WindowRowsShape& shape, const DecodeArgs& args);
+/// The same without a decode's bound on rows, for messages that begin with `operation`.
+Result<void> check_common_args(const WindowRowsShape& shape, const DecodeArgs& args,
+                               std::string_view operation);
 Result<void> check_workspace(const DecodeArgs& args, std::size_t workspace_needed);
 
 /// Positions that an argument check has shown a row can see at most, by the cache's size:

@@ -1,17 +1,34 @@
 #include "runtime/window_rows/decode_launch.hpp"
 
 #include "runtime/window_rows/chunk256_launch.hpp"
+#include "runtime/window_rows/tile64_launch.hpp"
+#include "runtime/window_rows/tile64_prompt_launch.hpp"
 
 namespace broach::runtime {
 
+Result<void> DecodeLaunch::launch_prompt(const PromptArgs&, Stream) const {
+  return Error{ErrorCode::kInvalidArgument,
+               "window_rows prompt: this operator has form=decode; ask the runtime for the same "
+               "shape with form=prompt",
+               {}};
+}
+
 Result<std::unique_ptr<const DecodeLaunch>> make_decode_launch(const WindowRowsShape& shape,
                                                                const specializer::Plan& plan,
-                                                               Module& module) {
+                                                               Module& module,
+                                                               std::uint32_t multiprocessors) {
   if (shape.form == Form::kDecode && shape.arith == Arith::kChunk256) {
     return make_chunk256_launch(shape, plan, module);
   }
+  if (shape.form == Form::kDecode && shape.arith == Arith::kTile64) {
+    return make_tile64_launch(shape, plan, module, multiprocessors);
+  }
+  if (shape.form == Form::kPrompt && shape.arith == Arith::kTile64) {
+    return make_tile64_prompt_launch(shape, plan, module);
+  }
   return Error{ErrorCode::kUnsupported,
-               "window_rows: this runtime launches form=decode with arith=chunk256; the shape is " +
+               "window_rows: this runtime launches form=decode with arith=chunk256 or tile64 and "
+               "form=prompt with arith=tile64; the shape is " +
                    plan.shape_json,
                {}};
 }

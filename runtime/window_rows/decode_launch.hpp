@@ -11,7 +11,8 @@
 
 namespace broach::runtime {
 
-/// How the functions of one arithmetic's decode plan are launched.
+/// How the functions of one arithmetic's plan are launched: decode, or prompt where it overrides
+/// `launch_prompt`.
 ///
 /// Threads: any.
 /// Owns:    nothing; the functions are a loaded module's.
@@ -23,15 +24,22 @@ class DecodeLaunch {
 
   /// Launches checked arguments of at least one row.
   virtual Result<void> launch(const DecodeArgs& args, Stream stream) const = 0;
+
+  /// Launches a prompt's checked arguments of at least one row.
+  ///
+  /// Errors:  kInvalidArgument when the plan is a decode's.
+  virtual Result<void> launch_prompt(const PromptArgs& args, Stream stream) const;
 };
 
 /// Picks a loaded plan's functions out of its module.
 ///
-/// Shapes:  `shape` is resolved: its arithmetic says which plan it is.
+/// Shapes:  `shape` is resolved: its arithmetic says which plan it is. `multiprocessors` is the
+///          device's, by which a launch may spread its work.
 /// Errors:  kUnsupported for an arithmetic without a decode launch; kInternal when the plan's
 ///          entries are not what the launch knows.
 Result<std::unique_ptr<const DecodeLaunch>> make_decode_launch(const WindowRowsShape& shape,
                                                                const specializer::Plan& plan,
-                                                               Module& module);
+                                                               Module& module,
+                                                               std::uint32_t multiprocessors);
 
 }  // namespace broach::runtime

@@ -33,7 +33,8 @@ Result<WindowRows::State::Loaded> load_decode(Runtime::State& runtime,
   if (!plan) return plan.error();
   auto loaded = load_plan(runtime.forge, *runtime.device, *plan, on_miss);
   if (!loaded) return loaded.error();
-  auto launch = make_decode_launch(resolved, *plan, *loaded->module);
+  auto launch =
+      make_decode_launch(resolved, *plan, *loaded->module, runtime.device->multiprocessors());
   if (!launch) return launch.error();
   return WindowRows::State::Loaded{loaded->artifact.object->key.key, std::move(loaded->module),
                                    *std::move(launch)};

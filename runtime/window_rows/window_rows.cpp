@@ -1,4 +1,5 @@
 #include "runtime/window_rows/decode_args.hpp"
+#include "runtime/window_rows/prompt_args.hpp"
 #include "runtime/window_rows/state.hpp"
 
 namespace broach {
@@ -17,6 +18,13 @@ Result<void> WindowRows::decode(const DecodeArgs& args, void* stream) const {
       serving.workspace_bytes(args.rows, args.kv_heads, runtime::key_bound(args));
   if (auto ok = runtime::check_workspace(args, workspace); !ok) return ok;
   return serving.launch(args, stream);
+}
+
+Result<void> WindowRows::prompt(const PromptArgs& args, void* stream) const {
+  const State& state = *state_;
+  if (auto ok = runtime::check_prompt_args(state.shape, args); !ok) return ok;
+  if (args.common.rows == 0) return {};
+  return state.serving.load(std::memory_order_acquire)->launch_prompt(args, stream);
 }
 
 const WindowRowsShape& WindowRows::shape() const noexcept { return state_->shape; }

@@ -21,11 +21,27 @@ constexpr Kernel kKernels[] = {
     {Form::kDecode, Arith::kChunk256, KvLayoutKind::kLinear},
     {Form::kDecode, Arith::kChunk256, KvLayoutKind::kRing},
     {Form::kDecode, Arith::kChunk256, KvLayoutKind::kPaged},
+    {Form::kDecode, Arith::kTile64, KvLayoutKind::kLinear},
+    {Form::kDecode, Arith::kTile64, KvLayoutKind::kRing},
+    {Form::kDecode, Arith::kTile64, KvLayoutKind::kPaged},
+    {Form::kPrompt, Arith::kTile64, KvLayoutKind::kLinear},
+    {Form::kPrompt, Arith::kTile64, KvLayoutKind::kRing},
+    {Form::kPrompt, Arith::kTile64, KvLayoutKind::kPaged},
 };
 
-std::string existing() {
+// tile64 is made of mma.sync steps: chips that have them, and the host that models them.
+bool has_steps(const Target& target) {
+  return target.matrix_step == MatrixStep::kTwoK8 || target.matrix_step == MatrixStep::kOneK16;
+}
+
+bool runs_on(const Kernel& kernel, const Target& target) {
+  return kernel.arith != Arith::kTile64 || has_steps(target);
+}
+
+std::string existing(const Target& target) {
   std::string words;
   for (const Kernel& kernel : kKernels) {
+    if (!runs_on(kernel, target)) continue;
     words += fmt::format("{}form={} arith={} kv_layout={}", words.empty() ? "" : "; ",
                          name_of(kernel.form), name_of(kernel.arith), name_of(kernel.layout));
   }
@@ -44,14 +60,14 @@ Result<void> check_served(const WindowRowsShape& shape, const Target& target) {
   const bool exists =
       std::any_of(std::begin(kKernels), std::end(kKernels), [&](const Kernel& kernel) {
         return kernel.form == shape.form && kernel.arith == arith &&
-               kernel.layout == shape.kv_layout.kind;
+               kernel.layout == shape.kv_layout.kind && runs_on(kernel, target);
       });
   if (exists) return {};
   return Error{ErrorCode::kUnsupported,
                fmt::format("window_rows form={} arith={} kv_layout={} has no kernel yet on {}; "
                            "these have: {}",
                            name_of(shape.form), name_of(arith), name_of(shape.kv_layout.kind),
-                           target.name, existing()),
+                           target.name, existing(target)),
                ""};
 }
 

@@ -81,11 +81,8 @@ TEST_CASE("a shape that cannot be served is refused with its field, value and wa
 
 TEST_CASE("a form, arithmetic or layout without a kernel is refused, never accepted",
           "[specializer][shape]") {
-  const std::vector<std::string> change =
-      GENERATE(values<std::vector<std::string>>({{"form=prompt"},
-                                                 {"form=prompt", "arith=mma32", "p32=on"},
-                                                 {"form=prompt", "arith=tile64"},
-                                                 {"arith=tile64"}}));
+  const std::vector<std::string> change = GENERATE(values<std::vector<std::string>>(
+      {{"form=prompt", "arith=mma32"}, {"form=prompt", "arith=mma32", "p32=on"}}));
   std::vector<std::string> words{"head_dim=256", "gqa_ratio=2", "window=1024"};
   words.insert(words.end(), change.begin(), change.end());
   const auto shape = parse_window_rows(words);
@@ -96,6 +93,22 @@ TEST_CASE("a form, arithmetic or layout without a kernel is refused, never accep
   CHECK(served.error().code == ErrorCode::kUnsupported);
   CHECK(has(served.error().message, "has no kernel yet on " + host().name));
   CHECK(has(served.error().message, "form=decode arith=chunk256"));
+}
+
+TEST_CASE("tile64 needs a chip with mma.sync's step, or the host that models it",
+          "[specializer][shape]") {
+  const auto shape = parse_window_rows(
+      {"head_dim=256", "gqa_ratio=2", "kv_layout=paged(64)", "arith=tile64", "p32=on"});
+  REQUIRE(shape);
+  for (const std::string_view name : {"sm_80", "sm_90a", "sm_121a", "host"}) {
+    CHECK(check(*shape, *parse_target(name)));
+  }
+  for (const std::string_view name : {"gfx90a", "gfx1030", "gfx1100"}) {
+    const auto served = check(*shape, *parse_target(name));
+    REQUIRE_FALSE(served);
+    CHECK(served.error().code == ErrorCode::kUnsupported);
+    CHECK_FALSE(has(served.error().message, "form=decode arith=tile64 kv_layout=linear"));
+  }
 }
 
 TEST_CASE("a default arithmetic resolves to a named one and nothing else changes",

@@ -20,7 +20,8 @@ Result<Kernel> Kernel::load(const Bench& bench, const WindowRowsShape& shape,
   kernel.shape_ = specializer::resolved(shape, target);
   kernel.plan_ = std::move(*plan);
   kernel.loaded_ = std::move(*loaded);
-  auto launch = runtime::make_decode_launch(kernel.shape_, kernel.plan_, *kernel.loaded_.module);
+  auto launch = runtime::make_decode_launch(kernel.shape_, kernel.plan_, *kernel.loaded_.module,
+                                            bench.device->multiprocessors());
   if (!launch) return launch.error();
   kernel.launch_ = std::move(*launch);
   return kernel;

@@ -43,6 +43,20 @@ struct DecodeArgs {
   float softcap = 0.0F;
 };
 
+/// What a prompt launch works on: chunks of several sequences, their rows one after another.
+///
+/// Row i of a sequence sits at position p0 + i and sees the keys of its window up to `hi`, else up
+/// to its own position. The chunk's own keys are in the cache already.
+///
+/// Shapes:  `common` as in a decode, but `rows` counts the rows of all sequences, and positions
+///          (p0) and slots are [sequences]; offsets [sequences + 1]; hi [rows].
+struct PromptArgs {
+  DecodeArgs common;                      ///< No workspace is used.
+  const std::int32_t* offsets = nullptr;  ///< First row of each sequence, then `common.rows`.
+  const std::int32_t* hi = nullptr;       ///< p0 + i <= hi < p0 + the chunk's rows; may be null.
+  std::int32_t sequences = 0;
+};
+
 /// A window_rows operator: a small handle on a loaded kernel.
 ///
 /// Threads: any. A launch looks nothing up, allocates nothing and takes no lock.
@@ -59,6 +73,11 @@ class BROACH_API WindowRows {
   ///
   /// Errors:  kInvalidArgument naming the argument, its value and its bound; kDriver.
   Result<void> decode(const DecodeArgs& args, void* stream) const;
+
+  /// Launches one prompt chunk of each of several sequences; for a shape with form=prompt.
+  ///
+  /// Errors:  as decode.
+  Result<void> prompt(const PromptArgs& args, void* stream) const;
 
   const WindowRowsShape& shape() const noexcept;
 

@@ -1,0 +1,110 @@
+#pragma once
+
+// Which keys a row sees, and where a key lies in the cache, for window_rows kernels.
+//
+// The including source defines, in namespace broach::tile64, the constants of its shape: kWindow,
+// kLayout, kLayoutLength, kRatio, kGeneric, kChecked, kControl. A generic kernel reads window,
+// ratio and layout from its parameters instead, which changes no bit of any result.
+
+#include "common/platform.cuh"
+#include "window_rows/params.h"
+#include "window_rows/tile64_layout.h"
+
+namespace broach::tile64 {
+
+/// Inclusive key positions.
+struct KeyRange {
+  int first;
+  int last;
+
+  BROACH_DEVICE bool holds(int key) const { return key >= first && key <= last; }
+  BROACH_DEVICE int first_tile() const { return first / kTileKeys; }
+  BROACH_DEVICE int last_tile() const { return last / kTileKeys; }
+};
+
+BROACH_DEVICE int window_of([[maybe_unused]] const BroachWindowRowsDecode& p) {
+  if constexpr (kGeneric) {
+    return p.window;
+  } else {
+    return kWindow;
+  }
+}
+
+BROACH_DEVICE int ratio_of([[maybe_unused]] const BroachWindowRowsDecode& p) {
+  if constexpr (kGeneric) {
+    return p.gqa_ratio;
+  } else {
+    return kRatio;
+  }
+}
+
+/// First key that a row at `position` sees.
+BROACH_DEVICE int first_key(const BroachWindowRowsDecode& p, int position) {
+  const int window = window_of(p);
+  if (window == 0) return 0;
+  const int early = kControl == Control::kWindowEarly ? 1 : 0;
+  const int first = position - window + 1 - early;
+  return first > 0 ? first : 0;
+}
+
+/// Offsets of a key's row in k and v, in elements from the KV head's first.
+///
+/// Owns:    nothing; `p` outlives it.
+struct KeyRows {
+  const BroachWindowRowsDecode& p;
+  long long k_slot;
+  long long v_slot;
+  const int* pages;
+
+  BROACH_DEVICE KeyRows(const BroachWindowRowsDecode& params, int slot)
+      : p(params),
+        k_slot(slot * params.k_slot_stride),
+        v_slot(slot * params.v_slot_stride),
+        pages(params.page_table + slot * params.page_table_stride) {}
+
+  BROACH_DEVICE long long k(int key) const {
+    return offset(key, p.k_slot_stride, p.k_position_stride, k_slot);
+  }
+  BROACH_DEVICE long long v(int key) const {
+    return offset(key, p.v_slot_stride, p.v_position_stride, v_slot);
+  }
+
+ private:
+  BROACH_DEVICE long long offset(int key, long long slot_stride, long long position_stride,
+                                 long long slot_start) const {
+    const Layout layout = kGeneric ? static_cast<Layout>(p.layout) : kLayout;
+    // A linear layout has no length to divide by.
+    constexpr int kDivisor = kLayoutLength > 0 ? kLayoutLength : 1;
+    const auto length = static_cast<unsigned>(kGeneric ? p.layout_length : kDivisor);
+    const auto position = static_cast<unsigned>(key);
+    if (layout == Layout::kPaged) {
+      const unsigned page = position / length + (kControl == Control::kPageOffByOne ? 1u : 0u);
+      return pages[page] * slot_stride + position % length * position_stride;
+    }
+    if (layout == Layout::kRing) return slot_start + position % length * position_stride;
+    return slot_start + key * position_stride;
+  }
+};
+
+/// Ends the launch when a row's position, slot or pages are out of range (`checked` builds).
+BROACH_DEVICE void check_row(Thread thread, const BroachWindowRowsDecode& p, int slot, int first,
+                             int last) {
+  if constexpr (kChecked) {
+    const Layout layout = kGeneric ? static_cast<Layout>(p.layout) : kLayout;
+    if (slot < 0 || slot >= p.slot_count) fail(thread, "slot is out of range", slot);
+    if (last < 0) fail(thread, "position is negative", last);
+    if (layout != Layout::kRing && last >= p.length) {
+      fail(thread, "position is past the cache's length", last);
+    }
+    if (layout == Layout::kPaged) {
+      constexpr int kDivisor = kLayoutLength > 0 ? kLayoutLength : 1;
+      const int page_length = kGeneric ? p.layout_length : kDivisor;
+      const int* const pages = p.page_table + slot * p.page_table_stride;
+      for (int page = first / page_length; page <= last / page_length; ++page) {
+        if (pages[page] < 0) fail(thread, "page table entry is negative", pages[page]);
+      }
+    }
+  }
+}
+
+}  // namespace broach::tile64

@@ -1,0 +1,71 @@
+#pragma once
+
+// The workspace of a tile64 decode that spreads a row's tiles over blocks.
+//
+//   arrivals [rows x kv_heads]                          64-bit, how many of a row's blocks are done
+//   maxima   [rows x kv_heads][max_tiles][ratio]        fp32, m_t
+//   sums     [rows x kv_heads][max_tiles][ratio]        fp32, l_t
+//   values   [rows x kv_heads][max_tiles][ratio][D]     fp32, pv_t
+//
+// An arrival counter holds the launch's number above a 16-bit count, so it needs no clearing: what
+// an earlier launch, or nobody, left there carries another number and counts as none.
+
+#include "common/platform.cuh"
+#include "window_rows/params.h"
+#include "window_rows/tile64_keys.cuh"
+
+namespace broach::tile64 {
+
+/// The partials of one row and KV head.
+struct Partials {
+  float* maxima;
+  float* sums;
+  float* all_values;
+  int ratio;
+
+  BROACH_DEVICE Partials(const BroachWindowRowsDecode& p, int row, int kv_head)
+      : ratio(ratio_of(p)) {
+    const long long pairs = static_cast<long long>(p.rows) * p.kv_heads;
+    const long long pair = static_cast<long long>(row) * p.kv_heads + kv_head;
+    const long long heads = static_cast<long long>(p.max_chunks) * ratio;
+    // Two floats a counter; an odd number of pairs leaves 8 bytes so that values stay aligned.
+    float* const first = static_cast<float*>(p.workspace) + (pairs + 1) / 2 * 4;
+    maxima = first + pair * heads;
+    sums = first + (pairs + pair) * heads;
+    all_values = first + 2 * pairs * heads + pair * heads * kHeadDim;
+  }
+
+  BROACH_DEVICE float& maximum(int tile, int head) const { return maxima[tile * ratio + head]; }
+  BROACH_DEVICE float& sum(int tile, int head) const { return sums[tile * ratio + head]; }
+  /// [D]
+  BROACH_DEVICE float* values(int tile, int head) const {
+    return all_values + static_cast<long long>(tile * ratio + head) * kHeadDim;
+  }
+};
+
+/// Says to one block of a row and KV head, and to no other, that all `blocks` have left their
+/// partials, which it may then read.
+///
+/// Shapes:  `flag` is one word of shared memory.
+BROACH_DEVICE bool arrives_last(Thread thread, const BroachWindowRowsDecode& p, int pair,
+                                unsigned long long launch, int blocks, unsigned* flag) {
+  fence_grid();
+  sync_block(thread);
+  if (thread.index() == 0) {
+    auto* const counter = static_cast<unsigned long long*>(p.workspace) + pair;
+    unsigned long long seen = 0;
+    unsigned long long next;
+    for (;;) {
+      next = seen >> 16 == launch ? seen + 1 : launch << 16 | 1;
+      const unsigned long long was = atomic_exchange_if(counter, seen, next);
+      if (was == seen) break;
+      seen = was;
+    }
+    *flag = (next & 0xffffu) == static_cast<unsigned>(blocks) ? 1u : 0u;
+  }
+  sync_block(thread);
+  fence_grid();
+  return *flag != 0;
+}
+
+}  // namespace broach::tile64

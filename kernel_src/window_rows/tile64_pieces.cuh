@@ -1,0 +1,82 @@
+#pragma once
+
+// The stream of a tile64 block's keys through shared memory: for each tile, its K in pieces of
+// 64 keys x kPieceDims dims, then its V, in a ring of kStages stages. Keys outside a range are
+// zeros and are never read.
+
+#include "common/platform.cuh"
+#include "tiles/copy.cuh"
+#include "window_rows/tile64_keys.cuh"
+
+namespace broach::tile64 {
+
+constexpr int kPieces = kHeadDim / kPieceDims;
+constexpr int kPieceStride = kPieceDims + kRowPad;
+constexpr int kPieceElems = kTileKeys * kPieceStride;
+
+/// Feeds one block of kThreads threads.
+///
+/// Owns:    nothing; parameters and ring outlive it.
+template <int kThreads>
+struct PieceFeed {
+  const unsigned short* k;  // of the KV head
+  const unsigned short* v;
+  unsigned short* ring;  // [kStages][kPieceElems]
+  KeyRows rows;
+  KeyRange present;
+  int first_tile;
+  int count;      // pieces of this block
+  int next = 0;   // to be asked for
+  int ready = 0;  // to be used
+
+  BROACH_DEVICE PieceFeed(const BroachWindowRowsDecode& p, int kv_head, int slot,
+                          const KeyRange& present_keys, int first, int last, unsigned short* stages)
+      : k(p.k + kv_head * p.k_head_stride),
+        v(p.v + kv_head * p.v_head_stride),
+        ring(stages),
+        rows(p, slot),
+        present(present_keys),
+        first_tile(first),
+        count((last - first + 1) * 2 * kPieces) {}
+
+  /// Asks for the first pieces; with them go copies that the caller made before.
+  BROACH_DEVICE void start(Thread thread) {
+    BROACH_UNROLL
+    for (int i = 0; i < kStages - 1; ++i) ask(thread);
+  }
+
+  /// Asks for the next piece, or for nothing once all have been asked for.
+  BROACH_DEVICE void ask(Thread thread) {
+    if (next < count) {
+      const int part = next % (2 * kPieces);
+      const bool is_k = part < kPieces;
+      const unsigned short* const base = (is_k ? k : v) + part % kPieces * kPieceDims;
+      const int first_key = (first_tile + next / (2 * kPieces)) * kTileKeys;
+      unsigned short* const stage = ring + next % kStages * kPieceElems;
+      constexpr int kVectors = kPieceDims / 8;
+      BROACH_UNROLL
+      for (int i = 0; i < (kTileKeys * kVectors + kThreads - 1) / kThreads; ++i) {
+        const int vector = i * kThreads + static_cast<int>(thread.index());
+        if (kTileKeys * kVectors % kThreads != 0 && vector >= kTileKeys * kVectors) break;
+        const int key = first_key + vector / kVectors;
+        const int column = vector % kVectors * 8;
+        const bool is_present = present.holds(key);
+        const int at = is_present ? key : present.last;
+        copy_16_bytes(stage + vector / kVectors * kPieceStride + column,
+                      base + (is_k ? rows.k(at) : rows.v(at)) + column, is_present);
+      }
+      ++next;
+    }
+    copy_commit();
+  }
+
+  /// The next piece in order, once it has arrived; frees the stage of the one before.
+  BROACH_DEVICE const unsigned short* take(Thread thread) {
+    copy_wait<kStages - 2>();
+    sync_block(thread);
+    ask(thread);
+    return ring + ready++ % kStages * kPieceElems;
+  }
+};
+
+}  // namespace broach::tile64

@@ -1,0 +1,59 @@
+#include "runtime/window_rows/tile64_prompt_launch.hpp"
+
+#include <algorithm>
+
+#include "runtime/window_rows/launch_stage.hpp"
+#include "runtime/window_rows/prompt_args.hpp"
+
+namespace broach::runtime {
+namespace {
+
+constexpr std::uint32_t kBlockRows = 64;
+
+class Tile64PromptLaunch final : public DecodeLaunch {
+ public:
+  Tile64PromptLaunch(const WindowRowsShape& shape, LaunchStage stage) noexcept
+      : shape_(shape), stage_(stage) {}
+
+  std::size_t workspace_bytes(std::int32_t, std::int32_t, std::int32_t) const noexcept override {
+    return 0;
+  }
+
+  Result<void> launch(const DecodeArgs&, Stream) const override {
+    return Error{ErrorCode::kInvalidArgument,
+                 "window_rows decode: this operator has form=prompt; ask the runtime for the same "
+                 "shape with form=decode",
+                 {}};
+  }
+
+  Result<void> launch_prompt(const PromptArgs& args, Stream stream) const override {
+    const auto heads = static_cast<std::uint32_t>(args.common.kv_heads) * shape_.gqa_ratio;
+    return stage_.launch(tile64_row_blocks(args.common.rows, args.sequences), heads, 1,
+                         prompt_params(shape_, args), stream);
+  }
+
+ private:
+  WindowRowsShape shape_;
+  LaunchStage stage_;
+};
+
+}  // namespace
+
+std::uint32_t tile64_row_blocks(std::int32_t rows, std::int32_t sequences) noexcept {
+  // Sequence s takes ceil(rows_s / 64) <= rows_s / 64 + 63 / 64 blocks, and never more than its
+  // rows.
+  const auto all = static_cast<std::uint64_t>(std::max(rows, 0));
+  const auto each = static_cast<std::uint64_t>(std::max(sequences, 0));
+  return static_cast<std::uint32_t>(std::min(all, (all + each * (kBlockRows - 1)) / kBlockRows));
+}
+
+Result<std::unique_ptr<const DecodeLaunch>> make_tile64_prompt_launch(const WindowRowsShape& shape,
+                                                                      const specializer::Plan& plan,
+                                                                      Module& module) {
+  auto stages = pick_stages<1>(plan, module, "a tile64 prompt plan has one function");
+  if (!stages) return stages.error();
+  return std::unique_ptr<const DecodeLaunch>(
+      std::make_unique<Tile64PromptLaunch>(shape, (*stages)[0]));
+}
+
+}  // namespace broach::runtime

@@ -1,0 +1,272 @@
+#include <array>
+#include <cstring>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernel_src/embedded.hpp"
+#include "kernel_src/tiles/matrix_step_model.cuh"
+#include "runtime/device.hpp"
+#include "specializer/compilers.hpp"
+#include "specializer/options.hpp"
+#include "specializer/sources.hpp"
+#include "tests/kernel_src/matrix_step_inputs.hpp"
+#include "tests/specializer/compile_support.hpp"
+#include "tests/support/catch.hpp"
+
+// mma_m16n8k16 as a device runs it against the exact model, value by value. On a GPU this is the
+// proof that the host's bits are the chip's.
+namespace broach {
+namespace {
+
+constexpr std::string_view kSource = R"(
+#include "tiles/mma.cuh"
+
+struct ProbeParams {
+  const unsigned short* a;  // [blocks][16][16] (m, k)
+  const unsigned short* b;  // [blocks][16][8] (k, n)
+  const float* c;           // [blocks][16][8]
+  float* d;                 // [blocks][16][8]
+};
+
+template <broach::Half kHalf>
+BROACH_DEVICE void probe(broach::Thread thread, const ProbeParams& params) {
+  const unsigned short* const a = params.a + thread.block_x() * 256;
+  const unsigned short* const b = params.b + thread.block_x() * 128;
+  const unsigned first = thread.block_x() * 128;
+  const unsigned g = thread.lane() / 4;
+  const unsigned t = thread.lane() % 4;
+  unsigned words_a[4];
+  unsigned words_b[2];
+  float sums[4];
+  for (unsigned i = 0; i < 4; ++i) {
+    const unsigned at = (g + i % 2 * 8) * 16 + 2 * t + i / 2 * 8;
+    words_a[i] = a[at] | static_cast<unsigned>(a[at + 1]) << 16;
+    sums[i] = params.c[first + (g + i / 2 * 8) * 8 + 2 * t + i % 2];
+  }
+  for (unsigned i = 0; i < 2; ++i) {
+    const unsigned k = 2 * t + i * 8;
+    words_b[i] = b[k * 8 + g] | static_cast<unsigned>(b[(k + 1) * 8 + g]) << 16;
+  }
+  broach::mma_m16n8k16<kHalf>(thread, sums, words_a, words_b);
+  for (unsigned i = 0; i < 4; ++i) {
+    params.d[first + (g + i / 2 * 8) * 8 + 2 * t + i % 2] = sums[i];
+  }
+}
+
+BROACH_GLOBAL(probe_bf16, 32, ProbeParams, broach::NoShared) {
+  probe<broach::Half::kBf16>(thread, params);
+}
+
+BROACH_GLOBAL(probe_f16, 32, ProbeParams, broach::NoShared) {
+  probe<broach::Half::kF16>(thread, params);
+}
+)";
+
+struct ProbeParams {
+  const void* a;
+  const void* b;
+  const void* c;
+  void* d;
+};
+
+/// Inputs of many steps, as the probe reads them.
+struct Batch {
+  std::vector<std::uint16_t> a, b;
+  std::vector<std::uint32_t> c;
+
+  explicit Batch(std::size_t blocks) : a(blocks * 256), b(blocks * 128), c(blocks * 128) {}
+  std::size_t blocks() const { return c.size() / 128; }
+};
+
+Batch draw(test::Spread spread, int exponent_bits, std::size_t blocks) {
+  std::mt19937 random(0xC0FFEE);
+  Batch batch(blocks);
+  for (std::size_t block = 0; block < blocks; ++block) {
+    test::StepInputs in;
+    for (std::size_t m = 0; m < 16; ++m) {
+      in = test::draw_inputs(random, spread, exponent_bits);
+      std::copy(in.a.begin(), in.a.end(),
+                batch.a.begin() + static_cast<std::ptrdiff_t>(block * 256 + m * 16));
+    }
+    for (std::size_t n = 0; n < 8; ++n) {
+      in = test::draw_inputs(random, spread, exponent_bits);
+      for (std::size_t k = 0; k < 16; ++k) batch.b[block * 128 + k * 8 + n] = in.b[k];
+      for (std::size_t m = 0; m < 16; ++m) {
+        batch.c[block * 128 + m * 8 + n] = test::draw_inputs(random, spread, exponent_bits).c;
+      }
+    }
+  }
+  return batch;
+}
+
+/// Any bit patterns: NaN, infinities and overflow among them. Zeros of both signs where `zeros`.
+Batch draw_patterns(std::size_t blocks, bool zeros) {
+  std::mt19937 random(0xBAD);
+  Batch batch(blocks);
+  const std::uint32_t mask = zeros ? 0x8000U : 0xFFFFU;
+  for (auto& value : batch.a) value = static_cast<std::uint16_t>(random() & mask);
+  for (auto& value : batch.b) value = static_cast<std::uint16_t>(random() & mask);
+  for (auto& value : batch.c) value = static_cast<std::uint32_t>(random()) & (mask << 16);
+  if (!zeros) return batch;
+  // Beside the zeros, a few least subnormals, whose products vanish with a sign.
+  for (std::size_t i = 0; i < batch.a.size(); i += 7) batch.a[i] |= 1U;
+  for (std::size_t i = 0; i < batch.b.size(); i += 5) batch.b[i] |= 1U;
+  return batch;
+}
+
+class Probe {
+ public:
+  Probe(std::shared_ptr<runtime::Device> device, specializer::Compilers& compilers)
+      : device_(std::move(device)) {
+    specializer::Plan plan;
+    plan.family = "probe";
+    plan.target = device_->target();
+    plan.shape_json = "{}";
+    plan.options = specializer::compiler_options(plan.target);
+    plan.entries = {{"probe_bf16", 32, 0}, {"probe_f16", 32, 0}};
+    plan.kind = plan.target.vendor == specializer::Vendor::kHost
+                    ? specializer::ArtifactKind::kHostSharedObject
+                    : specializer::ArtifactKind::kCubin;
+    auto sources = specializer::close_over_includes("main.cu", std::string(kSource),
+                                                    plan.target.vendor, kKernelSources);
+    REQUIRE(sources);
+    plan.sources = *std::move(sources);
+    auto output = compilers.compile(plan);
+    INFO((output ? std::string() : output.error().message + output.error().detail));
+    REQUIRE(output);
+    const std::vector<std::string> functions{"probe_bf16", "probe_f16"};
+    auto module = device_->load(output->binary, functions);
+    INFO((module ? std::string() : module.error().message));
+    REQUIRE(module);
+    module_ = *std::move(module);
+  }
+
+  std::vector<std::uint32_t> run(std::string_view function, const Batch& batch) {
+    const std::span<const std::byte> inputs[] = {std::as_bytes(std::span(batch.a)),
+                                                 std::as_bytes(std::span(batch.b)),
+                                                 std::as_bytes(std::span(batch.c))};
+    void* memory[4] = {};
+    for (std::size_t i = 0; i < 4; ++i) {
+      const std::size_t bytes = i < 3 ? inputs[i].size() : batch.c.size() * 4;
+      auto allocated = device_->allocate(bytes);
+      REQUIRE(allocated);
+      memory[i] = *allocated;
+      if (i < 3) REQUIRE(device_->copy_to_device(memory[i], inputs[i].data(), bytes));
+    }
+    const ProbeParams params{memory[0], memory[1], memory[2], memory[3]};
+    runtime::LaunchConfig config;
+    config.grid[0] = static_cast<std::uint32_t>(batch.blocks());
+    config.block_threads = 32;
+    config.params = &params;
+    config.params_bytes = sizeof params;
+    auto found = module_->function(function);
+    REQUIRE(found);
+    REQUIRE((*found)->launch(config));
+    REQUIRE(device_->synchronize(nullptr));
+    std::vector<std::uint32_t> out(batch.c.size());
+    REQUIRE(device_->copy_to_host(out.data(), memory[3], out.size() * 4));
+    for (void* each : memory) device_->free(each);
+    return out;
+  }
+
+  bool two_k8() const { return device_->target().matrix_step == specializer::MatrixStep::kTwoK8; }
+
+ private:
+  std::shared_ptr<runtime::Device> device_;
+  std::unique_ptr<runtime::Module> module_;
+};
+
+struct Difference {
+  std::size_t count = 0;
+  std::string first;
+};
+
+template <class In>
+Difference compare(const Probe& probe, const Batch& batch, const std::vector<std::uint32_t>& got) {
+  Difference found;
+  for (std::size_t i = 0; i < batch.c.size(); ++i) {
+    const std::size_t block = i / 128;
+    const std::uint16_t* const a = &batch.a[block * 256 + i % 128 / 8 * 16];
+    const std::uint16_t* const b = &batch.b[block * 128 + i % 8];
+    const std::uint32_t expected =
+        probe.two_k8() ? tiles::matrix_step<In, tiles::TwoK8>(a, 1, b, 8, batch.c[i])
+                       : tiles::matrix_step<In, tiles::OneK16>(a, 1, b, 8, batch.c[i]);
+    if (got[i] == expected) continue;
+    if (found.count++ > 0) continue;
+    char words[64];
+    std::snprintf(words, sizeof words, "c %08x, got %08x, model %08x; a, b:", batch.c[i], got[i],
+                  expected);
+    found.first = words;
+    for (std::size_t k = 0; k < 16; ++k) {
+      std::snprintf(words, sizeof words, " %04x*%04x", a[k], b[k * 8]);
+      found.first += words;
+    }
+  }
+  return found;
+}
+
+void compare_all(Probe& probe, std::size_t blocks) {
+  for (const test::Spread spread : test::kSpreads) {
+    const Batch bf16 = draw(spread, 8, blocks);
+    const Difference in_bf16 =
+        compare<tiles::Bf16Format>(probe, bf16, probe.run("probe_bf16", bf16));
+    INFO("bf16, " << test::name_of(spread) << ": " << in_bf16.first);
+    CHECK(in_bf16.count == 0);
+    const Batch f16 = draw(spread, 5, blocks);
+    const Difference in_f16 = compare<tiles::F16Format>(probe, f16, probe.run("probe_f16", f16));
+    INFO("f16, " << test::name_of(spread) << ": " << in_f16.first);
+    CHECK(in_f16.count == 0);
+  }
+}
+
+void compare_patterns(Probe& probe, std::size_t blocks, bool zeros) {
+  const Batch batch = draw_patterns(blocks, zeros);
+  const Difference in_bf16 =
+      compare<tiles::Bf16Format>(probe, batch, probe.run("probe_bf16", batch));
+  INFO("bf16: " << in_bf16.first);
+  CHECK(in_bf16.count == 0);
+  const Difference in_f16 = compare<tiles::F16Format>(probe, batch, probe.run("probe_f16", batch));
+  INFO("f16: " << in_f16.first);
+  CHECK(in_f16.count == 0);
+}
+
+}  // namespace
+
+TEST_CASE("the host's mma is the model", "[kernel_src][mma]") {
+  specializer::Compilers compilers(test::compilers_options());
+  auto device = runtime::open_device("host");
+  REQUIRE(device);
+  Probe probe(*device, compilers);
+  compare_all(probe, 60);
+  compare_patterns(probe, 60, false);
+  compare_patterns(probe, 60, true);
+}
+
+TEST_CASE("the GPU's mma is the model on millions of values", "[kernel_src][mma][gpu]") {
+  auto device = runtime::open_device("cuda");
+  if (!device) BROACH_SKIP(device.error().message);
+  specializer::Compilers compilers(test::compilers_options());
+  Probe probe(*device, compilers);
+  compare_all(probe, 8192);  // 1,048,576 values a spread and type
+}
+
+TEST_CASE("the GPU's mma follows the model's rules for NaN, infinities and overflow",
+          "[kernel_src][mma][gpu]") {
+  auto device = runtime::open_device("cuda");
+  if (!device) BROACH_SKIP(device.error().message);
+  specializer::Compilers compilers(test::compilers_options());
+  Probe probe(*device, compilers);
+  compare_patterns(probe, 8192, false);
+}
+
+TEST_CASE("the GPU's mma gives the model's signs of zero", "[kernel_src][mma][gpu]") {
+  auto device = runtime::open_device("cuda");
+  if (!device) BROACH_SKIP(device.error().message);
+  specializer::Compilers compilers(test::compilers_options());
+  Probe probe(*device, compilers);
+  compare_patterns(probe, 8192, true);
+}
+
+}  // namespace broach
