@@ -8,6 +8,7 @@
 
 #include "broach/version.hpp"
 #include "tools/broach/command.hpp"
+#include "tools/broach/contract.hpp"
 
 namespace broach::tool {
 namespace {
@@ -29,6 +30,7 @@ ExitStatus run(int argc, char** argv) {
   add_limits(app, invocation);
   add_explain(app, invocation);
   add_run(app, invocation);
+  add_contract(app, invocation);
   add_verify(app, invocation);
   add_gc(app, invocation);
   add_quarantine(app, invocation);

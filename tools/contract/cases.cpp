@@ -101,6 +101,7 @@ DecodeCase ratio(std::uint32_t gqa_ratio, CaseSize size, Arith arith) {
   made.recipe.scale = 0.5F;
   made.recipe.rows = spread(4, size == CaseSize::kFull ? kFull : kCut, 40);
   made.recipe.seed = 1000 + gqa_ratio;
+  made.twins = Twins::kGeneric;
   return made;
 }
 

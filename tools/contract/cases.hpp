@@ -8,10 +8,15 @@
 
 namespace broach::contract {
 
+/// Which other kernels have to give a case's bits: every layout and the generic kernel, or, where
+/// another case of the same kind tries the layouts, the generic kernel alone.
+enum class Twins : std::uint8_t { kAll, kGeneric };
+
 /// A named problem that the family has to serve.
 struct DecodeCase {
   std::string name;
   DecodeRecipe recipe;
+  Twins twins = Twins::kAll;
 };
 
 /// Whole problems for a chip, or the same ones cut to what the host target computes in seconds.

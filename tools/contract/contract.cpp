@@ -48,8 +48,7 @@ std::vector<Wanted> wanted_by(const ContractRequest& request) {
 }
 
 // Failures are left to the gates, which name the kernel.
-void compile_all(const Bench& bench, const ContractRequest& request) {
-  const std::vector<Wanted> wanted = wanted_by(request);
+void compile_for(const Bench& bench, const std::vector<Wanted>& wanted, std::uint32_t jobs) {
   const specializer::Target& target = bench.device->target();
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
@@ -59,8 +58,19 @@ void compile_all(const Bench& bench, const ContractRequest& request) {
     }
   };
   std::vector<std::jthread> others;
-  for (std::uint32_t i = 1; i < request.compile_jobs; ++i) others.emplace_back(work);
+  for (std::uint32_t i = 1; i < jobs; ++i) others.emplace_back(work);
   work();
+}
+
+void compile_all(const Bench& bench, const ContractRequest& request) {
+  const std::uint32_t jobs = request.compile_jobs > 0
+                                 ? request.compile_jobs
+                                 : std::max(1U, std::thread::hardware_concurrency());
+  compile_for(bench, wanted_by(request), jobs);
+  if (request.host == nullptr) return;
+  std::vector<Wanted> on_host;
+  for (const DecodeCase& one : request.cases) on_host.push_back({one.recipe.shape, {}});
+  compile_for(*request.host, on_host, jobs);
 }
 
 KernelReport run_case(const Bench& bench, const ContractRequest& request, const DecodeCase& one) {

@@ -45,9 +45,9 @@ struct ContractRequest {
   std::vector<Control> controls;
   std::vector<std::string> limit_targets;
   std::vector<WindowRowsShape> limit_shapes;
-  const Bench* host = nullptr;  ///< To hold a chip's bits against; null on the host itself.
-  std::uint32_t threads = 0;    ///< For range checks; 0: one a core.
-  std::uint32_t compile_jobs = 2;
+  const Bench* host = nullptr;     ///< To hold a chip's bits against; null on the host itself.
+  std::uint32_t threads = 0;       ///< For range checks; 0: one a core.
+  std::uint32_t compile_jobs = 0;  ///< Compiles side by side; 0: one a core.
   std::function<void(std::string_view)> progress;  ///< One line a step.
 };
 

@@ -1,12 +1,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <span>
 #include <utility>
 
+#include "kernel_src/tiles/matrix_step_model.cuh"
+#include "specializer/target.hpp"
 #include "tools/contract/gates.hpp"
 #include "tools/contract/number.hpp"
 
@@ -18,6 +22,8 @@ namespace {
 
 constexpr std::int32_t kChunk = 256;
 constexpr std::int32_t kRun = 32;
+constexpr std::int32_t kTile = 64;
+constexpr std::int32_t kStepKeys = 16;
 
 // Mirrored values: +-kHigh by turns of 32 keys, plus a small multiple of 16 that depends on the
 // dim. All are integers of 8 significant bits, so that bf16 and f16 hold them exactly, and no
@@ -67,15 +73,58 @@ float chunk256_sum(std::int32_t first, std::int32_t last, Narrow narrow, Term te
   return total;
 }
 
-std::uint16_t expected_at(const DecodeProblem& p, std::int32_t row, std::int32_t head,
-                          std::int32_t dim, Narrow narrow) {
+// One k16 step of a chip's matrix unit: weights of 1 (0 where a key is not seen) times values.
+float value_step(specializer::MatrixStep step, Dtype dtype,
+                 const std::array<std::uint16_t, kStepKeys>& weights,
+                 const std::array<std::uint16_t, kStepKeys>& values, float accumulator) {
+  const auto run = [&]<class In>(In) {
+    const auto bits = std::bit_cast<std::uint32_t>(accumulator);
+    return step == specializer::MatrixStep::kTwoK8
+               ? tiles::matrix_step<In, tiles::TwoK8>(weights.data(), 1, values.data(), 1, bits)
+               : tiles::matrix_step<In, tiles::OneK16>(weights.data(), 1, values.data(), 1, bits);
+  };
+  return std::bit_cast<float>(dtype == Dtype::kBf16 ? run(tiles::Bf16Format{})
+                                                    : run(tiles::F16Format{}));
+}
+
+// tile64's sums in its order when every weight is 1: a chain of matrix steps from 0 a tile, tiles
+// folded in order. `value` gives the bits at a position. A narrower accumulator is taken to round
+// once a step.
+template <class Value>
+float tile64_sum(specializer::MatrixStep step, Dtype dtype, std::int32_t first, std::int32_t last,
+                 Narrow narrow, Value value) {
+  const std::uint16_t one = round_to(1, dtype);
+  float total = 0;
+  for (std::int32_t tile = first / kTile; tile <= last / kTile; ++tile) {
+    float tile_sum = 0;
+    for (std::int32_t from = tile * kTile; from < (tile + 1) * kTile; from += kStepKeys) {
+      std::array<std::uint16_t, kStepKeys> weights{};
+      std::array<std::uint16_t, kStepKeys> values{};
+      for (std::int32_t j = std::max(from, first); j < from + kStepKeys && j <= last; ++j) {
+        weights[static_cast<std::size_t>(j - from)] = one;
+        values[static_cast<std::size_t>(j - from)] = value(j);
+      }
+      tile_sum = narrow(value_step(step, dtype, weights, values, tile_sum));
+    }
+    total = narrow(total + tile_sum);
+  }
+  return total;
+}
+
+std::uint16_t expected_at(const DecodeProblem& p, specializer::MatrixStep step, std::int32_t row,
+                          std::int32_t head, std::int32_t dim, Narrow narrow) {
   const std::int32_t first = p.first_key(row);
   const std::int32_t last = p.positions[static_cast<std::size_t>(row)];
   const std::int32_t kv_head = head / static_cast<std::int32_t>(p.shape.gqa_ratio);
-  const float numerator = chunk256_sum(first, last, narrow, [&](std::int32_t position) {
-    const std::int64_t at = p.v_at(row, position, kv_head) + dim;
-    return float_of(p.v[static_cast<std::size_t>(at)], p.shape.dtype);
-  });
+  const auto value = [&](std::int32_t position) {
+    return p.v[static_cast<std::size_t>(p.v_at(row, position, kv_head) + dim)];
+  };
+  const bool tiles = p.shape.arith == Arith::kTile64;
+  const float numerator = tiles ? tile64_sum(step, p.shape.dtype, first, last, narrow, value)
+                                : chunk256_sum(first, last, narrow, [&](std::int32_t position) {
+                                    return float_of(value(position), p.shape.dtype);
+                                  });
+  // Weights are summed in fp32 in both: whole numbers below 2^24, exact in any order.
   float denominator = chunk256_sum(first, last, narrow, [](std::int32_t) { return 1.0F; });
   if (p.shape.sinks == Switch::kOn) denominator = narrow(denominator + 1.0F);
   return round_to(static_cast<double>(numerator / denominator), p.shape.dtype);
@@ -152,14 +201,15 @@ void compare(const DecodeProblem& p, const std::vector<std::uint16_t>& out, std:
 
 // Says what an accumulator of a narrower type would have given, so that a reader knows what the
 // gate separates.
-void note_narrow(const DecodeProblem& p, Narrow narrow, std::string_view name, GateReport& report) {
+void note_narrow(const DecodeProblem& p, specializer::MatrixStep step, Narrow narrow,
+                 std::string_view name, GateReport& report) {
   std::uint64_t seen = 0;
   std::uint64_t outputs = 0;
   double furthest = 0;
   for (std::int32_t row = 0; row < p.rows; ++row) {
     for (std::int32_t d = 0; d < std::min(p.head_dim(), 13); ++d) {
       const double exact = value_of(exact_at(p, row, d), p.shape.dtype);
-      const double got = value_of(expected_at(p, row, 0, d, narrow), p.shape.dtype);
+      const double got = value_of(expected_at(p, step, row, 0, d, narrow), p.shape.dtype);
       ++outputs;
       if (got == exact) continue;
       ++seen;
@@ -185,14 +235,17 @@ void check_cancelling(const GateInput& input, DecodeProblem problem, GateReport&
   set_values_cancelling(problem);
   auto out = input.kernel->run(problem);
   if (!out) return report.fail(out.error().message);
+  const specializer::MatrixStep step = input.kernel->bench().device->target().matrix_step;
   compare(problem, *out, "weights of 1 on cancelling values", report,
           [&](std::int32_t row, std::int32_t head, std::int32_t d) {
-            return expected_at(problem, row, head, d, as_fp32);
+            return expected_at(problem, step, row, head, d, as_fp32);
           });
-  if (problem.first_key(0) / kChunk == problem.positions[0] / kChunk) {
+  const std::int32_t piece = problem.shape.arith == Arith::kTile64 ? kTile : kChunk;
+  if (problem.first_key(0) / piece == problem.positions[0] / piece) {
     report.notes.push_back(
-        fmt::format("the row at position {} lies in one chunk: it shows no order of chunks",
-                    problem.positions[0]));
+        fmt::format("the row at position {} lies in one piece of {} keys: it shows no order of "
+                    "pieces",
+                    problem.positions[0], piece));
   }
 }
 
@@ -201,7 +254,8 @@ void check_cancelling(const GateInput& input, DecodeProblem problem, GateReport&
 GateReport gate_sums(const GateInput& input) {
   GateReport report;
   report.gate = Gate::kSums;
-  if (input.kernel->shape().arith != Arith::kChunk256) {
+  const Arith arith = input.kernel->shape().arith;
+  if (arith != Arith::kChunk256 && arith != Arith::kTile64) {
     report.fail("the gate knows no order of sums for this arithmetic");
     return report;
   }
@@ -224,8 +278,9 @@ GateReport gate_sums(const GateInput& input) {
   compare(
       problem, *mirrored, "weights of 1 on mirrored integers", report,
       [&](std::int32_t row, std::int32_t, std::int32_t d) { return exact_at(problem, row, d); });
-  note_narrow(problem, as_f16, "f16", report);
-  note_narrow(problem, as_bf16, "bf16", report);
+  const specializer::MatrixStep step = input.kernel->bench().device->target().matrix_step;
+  note_narrow(problem, step, as_f16, "f16", report);
+  note_narrow(problem, step, as_bf16, "bf16", report);
   return report;
 }
 

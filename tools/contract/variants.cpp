@@ -30,6 +30,8 @@ std::vector<ShapeVariant> variants_of(const DecodeCase& decode_case) {
   const DecodeRecipe& recipe = decode_case.recipe;
   const WindowRowsShape& shape = recipe.shape;
   std::vector<ShapeVariant> variants;
+  variants.push_back({"the generic kernel", shape, {"", Switch::kOn}});
+  if (decode_case.twins == Twins::kGeneric) return variants;
   const auto with_layout = [&](KvLayout layout, std::string name) {
     if (layout == shape.kv_layout) return;
     ShapeVariant variant{std::move(name), shape, {}};
@@ -48,7 +50,6 @@ std::vector<ShapeVariant> variants_of(const DecodeCase& decode_case) {
     with_layout({}, "a linear cache");
     with_layout({KvLayoutKind::kPaged, kPage}, "a paged cache");
   }
-  variants.push_back({"the generic kernel", shape, {"", Switch::kOn}});
   return variants;
 }
 

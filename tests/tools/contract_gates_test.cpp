@@ -1,0 +1,210 @@
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "broach/runtime.hpp"
+#include "runtime/runtime_state.hpp"
+#include "specializer/shape.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/temp_dir.hpp"
+#include "tests/tools/reference/chunk256.hpp"
+#include "tests/tools/reference/portable_exponential.hpp"
+#include "tools/contract/contract.hpp"
+#include "tools/contract/report.hpp"
+
+using namespace broach;
+using namespace broach::contract;
+
+namespace {
+
+/// A runtime over a cache of its own, and the bench that the contract takes from it.
+struct Opened {
+  explicit Opened(const std::string& device) {
+    Options options = Options::from_environment();
+    options.cache_directories = {dir.path().string()};
+    options.device = device;
+    auto created = Runtime::create(std::move(options));
+    if (!created) {
+      why = created.error().message;
+      return;
+    }
+    runtime = std::make_unique<Runtime>(std::move(*created));
+    bench = {runtime->state().device.get(), &runtime->state().forge};
+  }
+
+  test::TempDir dir;
+  std::unique_ptr<Runtime> runtime;
+  Bench bench;
+  std::string why;
+};
+
+const DecodeCase& small_case() {
+  static const DecodeCase kCase = [] {
+    DecodeCase made = ragged_decodes()[1];  // D 64, G 8, W 32 in a ring of 48, f16.
+    made.recipe.rows.resize(6);
+    made.twins = Twins::kGeneric;
+    return made;
+  }();
+  return kCase;
+}
+
+const Control& control_named(std::string_view name) {
+  const auto found = std::find_if(controls().begin(), controls().end(),
+                                  [&](const Control& one) { return one.name == name; });
+  REQUIRE(found != controls().end());
+  return *found;
+}
+
+void check_against_reference(const Bench& bench, const DecodeCase& one) {
+  INFO(one.name);
+  auto problem = make_decode(one.recipe);
+  REQUIRE(problem);
+  auto kernel = Kernel::load(bench, one.recipe.shape);
+  if (!kernel) FAIL(kernel.error().message << kernel.error().detail);
+  auto out = kernel->run(*problem);
+  if (!out) FAIL(out.error().message);
+  const auto reference = test::chunk256_reference(*problem, test::portable_exponential);
+  CHECK(digest_of(*problem, *out) == digest_of(*problem, reference));
+}
+
+}  // namespace
+
+TEST_CASE("a small kernel passes gates 1 to 4 on the host and leaves a receipt",
+          "[tools][contract][gates]") {
+  Opened host("host");
+  REQUIRE(host.runtime);
+  ContractRequest request;
+  request.cases = {small_case()};
+  const ContractReport report = run_contract(host.bench, request);
+  REQUIRE(report.kernels.size() == 1);
+  const KernelReport& kernel = report.kernels.front();
+  INFO(line_of(kernel));
+  CHECK(report.passed());
+  REQUIRE(kernel.gates.size() == 4);
+  for (const GateReport& gate : kernel.gates) CHECK(gate.comparisons > 0);
+  CHECK(kernel.gates[0].range.nonfinite_matched > 0);
+  CHECK(kernel.gates[2].range.pinned > 0);
+  const auto receipts = host.runtime->state().forge.cache().receipts(kernel.key);
+  REQUIRE(receipts);
+  REQUIRE(receipts->size() == 1);
+  CHECK(receipts->front().gates_json == receipt_json(kernel));
+  CHECK(summary_of(report) ==
+        "SUMMARY " + report.target +
+            " 1 kernels: 1 pass gates 1-4, 0 fail, 0 known findings; 0 controls: 0 red as planted, "
+            "0 missed; 0 limit problems");
+  CHECK(to_json(report)["passed"] == true);
+}
+
+TEST_CASE("a planted fault turns its gate red, and one that is not planted is missed",
+          "[tools][contract][controls]") {
+  Opened host("host");
+  REQUIRE(host.runtime);
+  const ControlReport early = try_control(control_named("window_early"), host.bench, 1);
+  INFO(early.words);
+  CHECK(early.red);
+  // The same gate on the kernel without the fault stays green, which the run reports as missed.
+  Control nothing = control_named("window_early");
+  nothing.name = "";
+  const ControlReport missed = try_control(nothing, host.bench, 1);
+  INFO(missed.words);
+  CHECK_FALSE(missed.red);
+  ContractReport report;
+  report.controls = {early};
+  CHECK(report.passed());
+  report.controls.push_back(missed);
+  CHECK_FALSE(report.passed());
+  CHECK(report.missed() == 1);
+}
+
+TEST_CASE("every planted fault of chunk256 turns its gate red",
+          "[tools][contract][controls][slow]") {
+  Opened host("host");
+  REQUIRE(host.runtime);
+  for (const Control& control : controls()) {
+    if (!specializer::check(control_case(control).recipe.shape, host.bench.device->target())) {
+      continue;
+    }
+    const ControlReport report = try_control(control, host.bench, 0);
+    INFO(control.name << ": " << report.words);
+    CHECK(report.red);
+  }
+}
+
+TEST_CASE("a wrong digest and a foreign bit fail the shapes gate", "[tools][contract][gates]") {
+  Opened host("host");
+  REQUIRE(host.runtime);
+  auto kernel = Kernel::load(host.bench, small_case().recipe.shape);
+  REQUIRE(kernel);
+  auto problem = make_decode(small_case().recipe);
+  REQUIRE(problem);
+  auto out = kernel->run(*problem);
+  REQUIRE(out);
+  const std::string digest = digest_of(*problem, *out);
+  DecodeCase one = small_case();
+  CHECK(gate_shapes({&*kernel, &one, nullptr, digest, 1}).passed);
+  std::string wrong = digest;
+  wrong[0] = wrong[0] == '0' ? '1' : '0';
+  CHECK_FALSE(gate_shapes({&*kernel, &one, nullptr, wrong, 1}).passed);
+
+  std::vector<std::int32_t> same;
+  for (std::int32_t row = 0; row < problem->rows; ++row) same.push_back(row);
+  CHECK(difference(*problem, *out, *problem, *out, same).empty());
+  auto other = *out;
+  other[3] ^= 1;
+  CHECK_FALSE(difference(*problem, other, *problem, *out, same).empty());
+  CHECK(digest_of(*problem, other) != digest);
+}
+
+TEST_CASE("the host's kernel has the bits of the arithmetic in plain C++",
+          "[tools][contract][reference]") {
+  Opened host("host");
+  REQUIRE(host.runtime);
+  check_against_reference(host.bench, small_case());
+  check_against_reference(host.bench, ragged_decodes()[2]);  // D 80 has absent lanes.
+}
+
+TEST_CASE("every ragged case has the bits of the arithmetic in plain C++",
+          "[tools][contract][reference][slow]") {
+  Opened host("host");
+  REQUIRE(host.runtime);
+  for (const DecodeCase& one : ragged_decodes()) check_against_reference(host.bench, one);
+}
+
+TEST_CASE("the whole contract passes on a CUDA device, its bits the host's",
+          "[tools][contract][gpu][slow]") {
+  Opened cuda("cuda");
+  if (!cuda.runtime) BROACH_SKIP(cuda.why);
+  Opened host("host");
+  REQUIRE(host.runtime);
+  ContractRequest request = whole_contract(cuda.bench.device->target());
+  request.host = &host.bench;
+  request.limit_targets.clear();
+  const ContractReport report = run_contract(cuda.bench, request);
+  for (const KernelReport& kernel : report.kernels) {
+    INFO(line_of(kernel));
+    CHECK(kernel.passed());
+  }
+  for (const ControlReport& control : report.controls) {
+    INFO(line_of(control));
+    CHECK(control.red);
+  }
+}
+
+TEST_CASE("small ragged cases have the host's bits on a CUDA device", "[tools][contract][gpu]") {
+  Opened cuda("cuda");
+  if (!cuda.runtime) BROACH_SKIP(cuda.why);
+  for (const DecodeCase& one : ragged_decodes()) check_against_reference(cuda.bench, one);
+}
+
+TEST_CASE("limits that differ are named, limits that are not stated are not",
+          "[tools][contract][limits]") {
+  LaunchLimits a;
+  a.registers = 40;
+  a.static_shared = 1024;
+  LaunchLimits b = a;
+  CHECK(contract::difference(a, b).empty());
+  b.spill_bytes = 8;  // Not stated by the other.
+  CHECK(contract::difference(a, b).empty());
+  b.registers = 41;
+  CHECK(contract::difference(a, b) == "registers 40 and 41");
+}

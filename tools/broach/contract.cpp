@@ -1,0 +1,110 @@
+#include "tools/broach/contract.hpp"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "broach/runtime.hpp"
+#include "runtime/runtime_state.hpp"
+#include "tools/contract/contract.hpp"
+#include "tools/contract/report.hpp"
+
+namespace broach::tool {
+namespace {
+
+struct Wanted {
+  std::string device;
+  std::string only;
+  bool list = false;  // CLI11 sets flags through bools.
+  bool digests = false;
+  bool no_limits = false;
+};
+
+Result<Runtime> open(const Session& session, const std::string& device) {
+  Options options = session.options();
+  if (!device.empty()) options.device = device;
+  return Runtime::create(std::move(options));
+}
+
+contract::Bench bench_of(Runtime& runtime) {
+  return {runtime.state().device.get(), &runtime.state().forge};
+}
+
+// `--only WORD` keeps the cases and controls whose names hold it.
+void keep_only(const std::string& word, contract::ContractRequest& request) {
+  if (word.empty()) return;
+  std::erase_if(request.cases, [&](const contract::DecodeCase& one) {
+    return one.name.find(word) == std::string::npos;
+  });
+  std::erase_if(request.controls, [&](const contract::Control& one) {
+    return one.name.find(word) == std::string_view::npos;
+  });
+}
+
+Result<ExitStatus> print_digests(Session& session, Runtime& runtime,
+                                 const contract::ContractRequest& request) {
+  auto lines = contract::digest_lines(bench_of(runtime), request);
+  if (!lines) return lines.error();
+  session.output().text(*lines);
+  return ExitStatus::kSuccess;
+}
+
+Result<ExitStatus> run(Session& session, const Wanted& wanted) {
+  auto runtime = open(session, wanted.device);
+  if (!runtime) return runtime.error();
+  const specializer::Target& target = runtime->state().device->target();
+  contract::ContractRequest request = contract::whole_contract(target);
+  keep_only(wanted.only, request);
+  if (wanted.no_limits) request.limit_targets.clear();
+  Output& output = session.output();
+  if (wanted.list) {
+    if (output.json()) {
+      output.document(contract::list_json(request));
+    } else {
+      output.text(contract::list_text(request));
+    }
+    return ExitStatus::kSuccess;
+  }
+  if (wanted.digests) return print_digests(session, *runtime, request);
+
+  // A chip's bits are held against the host's where the host can be opened.
+  std::unique_ptr<Runtime> host;
+  contract::Bench host_bench;
+  if (target.vendor != specializer::Vendor::kHost) {
+    auto opened = open(session, "host");
+    if (!opened) return opened.error();
+    host = std::make_unique<Runtime>(std::move(*opened));
+    host_bench = bench_of(*host);
+    request.host = &host_bench;
+  }
+  request.progress = [&output](std::string_view line) { output.note(line); };
+  const contract::ContractReport report = contract::run_contract(bench_of(*runtime), request);
+  if (output.json()) {
+    output.document(contract::to_json(report));
+  } else {
+    output.text(contract::summary_of(report) + "\n");
+  }
+  return report.passed() ? ExitStatus::kSuccess : ExitStatus::kDoesNotHold;
+}
+
+}  // namespace
+
+void add_contract(CLI::App& app, Invocation& invocation) {
+  auto wanted = std::make_shared<Wanted>();
+  CLI::App& command = add_subcommand(
+      app, invocation, "contract",
+      "Run the kernel contract on a device: gates, planted controls, limits, receipts");
+  command.add_option("--target,--device", wanted->device, "Where to run: host, cuda, cuda:N");
+  command.add_option("--only", wanted->only, "Cases and controls whose names hold this word");
+  command.add_flag("--list", wanted->list, "Print kernels, controls and bounds; run nothing");
+  command.add_flag("--digests", wanted->digests, "Print the outputs' digests, to be pinned");
+  command.add_flag("--no-limits", wanted->no_limits, "Leave gate 5 (every target's limits) out");
+  command.footer(
+      "Ends with a SUMMARY line. Exit status 0 only when every kernel passes, every control turns "
+      "its gate red and no limit differs.");
+  command.callback([&invocation, wanted] {
+    invocation.action = [wanted](Session& session) { return run(session, *wanted); };
+  });
+}
+
+}  // namespace broach::tool

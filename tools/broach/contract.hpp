@@ -1,0 +1,10 @@
+#pragma once
+
+#include "tools/broach/command.hpp"
+
+namespace broach::tool {
+
+/// Adds `broach contract`: the gates, the planted controls and the limits, on one device.
+void add_contract(CLI::App& app, Invocation& invocation);
+
+}  // namespace broach::tool
