@@ -32,8 +32,11 @@ constexpr int decode_warps(int head_dim, int blocks) { return head_dim * blocks 
 /* Rows of a prompt block: four bands of 16. */
 constexpr int kPromptRows = 64;
 
-/* Warps of a prompt block: above 256 dims a band's outputs need the registers of two. */
-constexpr int prompt_warps(int head_dim) { return head_dim > 256 ? 8 : 4; }
+/* Warps of a prompt block: above 256 dims a band's outputs need the registers of two; a generic
+ * kernel's run-time values take so many that 256 dims do as well. */
+constexpr int prompt_warps(int head_dim, bool generic) {
+  return head_dim > 256 || (generic && head_dim == 256) ? 8 : 4;
+}
 
 /* Bytes of the prompt kernel's dynamic shared memory; sizeof(PromptShared). */
 constexpr int prompt_shared_bytes(int head_dim, int piece, int stages) {

@@ -31,9 +31,9 @@ constexpr int kPromptHalves = kP32 ? 2 : 1;
 
 // Output columns of a warp in one piece, worked on in chunks that keep their product in registers.
 constexpr int kPieceColumns = kPieceDims / kColumnSplit;
-// Where a warp's outputs take 128 registers already, a generic kernel's run-time values leave room
-// for the smaller chunk only.
-constexpr bool kWideChunks = kPieceColumns % 32 == 0 && !(kGeneric && kHeadDim >= 256);
+// Where a warp's outputs take 128 registers already, P's second half or a generic kernel's run-time
+// values leave room for the smaller chunk only.
+constexpr bool kWideChunks = kPieceColumns % 32 == 0 && (kHeadDim < 256 || !(kGeneric || kP32));
 constexpr int kChunkColumns = kWideChunks ? 32 : 16;
 constexpr int kChunks = kPieceColumns / kChunkColumns;
 constexpr int kChunkBlocks = kChunkColumns / 8;
@@ -154,7 +154,6 @@ BROACH_DEVICE void prompt_score_piece(Thread thread, const unsigned short* queri
 
 /// What a warp's lane keeps of its two rows, lane / 4 and lane / 4 + 8 of the band.
 struct BandRows {
-  KeyRange keys[2];
   float maximum[2];
   float sum[2];
 };
@@ -171,15 +170,23 @@ BROACH_DEVICE unsigned pack(unsigned short low, unsigned short high) {
 }
 
 /// Turns a tile's dot products into weights and joins the rows' maxima and sums.
-BROACH_DEVICE void weigh_band(Thread thread, const BroachWindowRowsDecode& p, int tile,
+///
+/// Says whether one of the lane's rows sees some of the tile's keys, but not all. A row's keys are
+/// looked up here, tile by tile: registers are short.
+BROACH_DEVICE bool weigh_band(Thread thread, const BroachWindowRowsDecode& p,
+                              const PromptTask& task, const PromptShared& shared, int tile,
                               BandRows& rows, float (&scores)[kKeyBlocks][4],
                               BandWeights& weights) {
   const int lane = static_cast<int>(thread.lane());
+  const int band = static_cast<int>(thread.warp()) % 4;
   const int first_key = tile * kTileKeys;
+  const int last_key = first_key + kTileKeys - 1;
+  bool partly = false;
   BROACH_UNROLL
   for (int r = 0; r < 2; ++r) {
-    const KeyRange& keys = rows.keys[r];
-    weights.sees[r] = keys.first < first_key + kTileKeys && keys.last >= first_key;
+    const KeyRange keys = keys_of(p, task, shared, band * 16 + lane / 4 + 8 * r);
+    weights.sees[r] = keys.first <= last_key && keys.last >= first_key;
+    partly = partly || (weights.sees[r] && (keys.first > first_key || keys.last < last_key));
     float most = -infinity();
     BROACH_UNROLL
     for (int block = 0; block < kKeyBlocks; ++block) {
@@ -215,6 +222,7 @@ BROACH_DEVICE void weigh_band(Thread thread, const BroachWindowRowsDecode& p, in
       rows.sum[r] = weights.folds[r].join(rows.sum[r], sum);
     }
   }
+  return partly;
 }
 
 /// A pair of values with those zeroed whose key is not in `keys`.
@@ -295,7 +303,6 @@ BROACH_GLOBAL(broach_window_rows_tile64_prompt, kPromptThreads, BroachWindowRows
   BandRows rows;
   BROACH_UNROLL
   for (int r = 0; r < 2; ++r) {
-    rows.keys[r] = keys_of(p, task, block_shared, band * 16 + lane / 4 + 8 * r);
     rows.maximum[r] = -infinity();
     rows.sum[r] = 0.0f;
   }
@@ -313,15 +320,9 @@ BROACH_GLOBAL(broach_window_rows_tile64_prompt, kPromptThreads, BroachWindowRows
       prompt_score_piece(thread, queries + piece * kPieceDims, feed.take(thread), scores);
     }
     BandWeights weights;
-    weigh_band(thread, p, tile, rows, scores, weights);
-    const int first_key = tile * kTileKeys;
-    bool partly = false;  // a row of this lane sees some of the block's keys of this tile, not all
-    BROACH_UNROLL
-    for (int r = 0; r < 2; ++r) {
-      partly = partly || (weights.sees[r] && (rows.keys[r].first > first_key ||
-                                              rows.keys[r].last < first_key + kTileKeys - 1));
-    }
+    const bool partly = weigh_band(thread, p, task, block_shared, tile, rows, scores, weights);
     const bool band_partly = any(thread, partly);
+    const int first_key = tile * kTileKeys;
     BROACH_UNROLL
     for (int piece = 0; piece < kPieces; ++piece) {
       const unsigned short* const values = feed.take(thread) + column_part * kPieceColumns;

@@ -50,8 +50,8 @@ struct PromptGeometry {
 
 // Four stages while they fit, then fewer, then half as wide: what is left beside 64 rows of queries
 // is short at head_dim 512 where a block gets 99 KiB.
-PromptGeometry prompt_geometry(int head_dim, int shared_limit) {
-  PromptGeometry geometry{piece_dims(head_dim), prompt_warps(head_dim), 4, 0};
+PromptGeometry prompt_geometry(int head_dim, bool generic, int shared_limit) {
+  PromptGeometry geometry{piece_dims(head_dim), prompt_warps(head_dim, generic), 4, 0};
   const auto bytes = [&] { return prompt_shared_bytes(head_dim, geometry.piece, geometry.stages); };
   while (geometry.stages > 2 && bytes() > shared_limit) --geometry.stages;
   if (bytes() > shared_limit && geometry.piece % 32 == 0) {
@@ -124,7 +124,7 @@ Rendered render_window_rows_tile64(const WindowRowsShape& shape, const Target& t
 
   std::vector<KernelEntry> entries;
   if (shape.form == Form::kPrompt) {
-    const PromptGeometry geometry = prompt_geometry(head_dim, shared_limit);
+    const PromptGeometry geometry = prompt_geometry(head_dim, generic, shared_limit);
     line("int", "kPieceDims", geometry.piece);
     line("int", "kStages", geometry.stages);
     line("int", "kPromptWarps", geometry.warps);
