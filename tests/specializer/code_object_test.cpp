@@ -1,5 +1,6 @@
 #include "specializer/limits/code_object.hpp"
 
+#include <algorithm>
 #include <map>
 #include <regex>
 #include <sstream>
@@ -132,6 +133,23 @@ TEST_CASE("a bundle gives the part of the target", "[specializer][limits]") {
   std::vector<std::byte> compressed;
   append(compressed, std::string_view("CCOB...."));
   CHECK_FALSE(unwrap_bundle(target, compressed));
+}
+
+TEST_CASE("metadata nested without end is refused before it is followed", "[specializer][limits]") {
+  std::vector<std::byte> object = read_bytes(data_path("limits_gfx90a.co"));
+  std::vector<std::byte> owner;
+  append(owner, std::string_view("AMDGPU\0\0", 8));
+  const auto note = std::search(object.begin(), object.end(), owner.begin(), owner.end());
+  REQUIRE(note != object.end());
+  // Every byte of the descriptor opens an array of one element; its size lies 8 bytes before the
+  // owner's name.
+  const auto size = static_cast<std::ptrdiff_t>(std::to_integer<unsigned>(note[-8]) |
+                                                std::to_integer<unsigned>(note[-7]) << 8);
+  REQUIRE(size > 100);
+  std::fill(note + 8, note + 8 + size, std::byte{0x91});
+  const auto rows = read_code_object(kEntries, *parse_target("gfx90a"), object);
+  REQUIRE_FALSE(rows);
+  CHECK(rows.error().message.find("sane depth") != std::string::npos);
 }
 
 TEST_CASE("features a target names must be the binary's", "[specializer][limits]") {

@@ -1,5 +1,7 @@
 #include "specializer/forge.hpp"
 
+#include <regex>
+
 #include "specializer/options.hpp"
 #include "specializer/sources.hpp"
 #include "tests/specializer/compile_support.hpp"
@@ -69,6 +71,46 @@ TEST_CASE("a kernel of one source is compiled for each vendor, read, and found a
   CHECK_FALSE(found->compiled);
   CHECK(found->layer.kind == cache::LayerKind::kUser);
   CHECK(*found->object == *made->object);
+}
+
+TEST_CASE("a decode's recorded limits are those that ptxas wrote into the same compile's log",
+          "[specializer][forge][limits]") {
+  const std::string target = GENERATE("sm_80", "sm_90a", "sm_121a");
+  WindowRowsShape shape;
+  shape.head_dim = 256;
+  shape.gqa_ratio = 2;
+  shape.window = 1024;
+  shape.kv_layout = {KvLayoutKind::kRing, 1536};
+  const auto made = plan(shape, *parse_target(target));
+  REQUIRE(made);
+  const test::TempDir dir;
+  Forge forge = open_forge(dir.path());
+  const auto artifact = forge.obtain(*made, OnMiss::kCompile);
+  if (!artifact && artifact.error().code == ErrorCode::kCompilerMissing) {
+    BROACH_SKIP(artifact.error().message);
+  }
+  INFO((artifact ? "" : artifact.error().message + artifact.error().detail));
+  REQUIRE(artifact);
+  const cache::Object& object = *artifact->object;
+  const std::string& log = object.provenance.log;
+  REQUIRE(object.limits.size() == made->entries.size());
+  for (std::size_t i = 0; i < object.limits.size(); ++i) {
+    const LaunchLimits& row = object.limits[i];
+    INFO(target << ' ' << row.function);
+    const std::size_t at = log.find("Compiling entry function '" + row.function + "'");
+    REQUIRE(at != std::string::npos);
+    std::smatch found;
+    const std::string part = log.substr(at, log.find("Compile time", at) - at);
+    REQUIRE(std::regex_search(part, found, std::regex("(\\d+) bytes spill stores")));
+    CHECK(row.spill_bytes == std::stoul(found[1]));
+    REQUIRE(std::regex_search(part, found, std::regex("Used (\\d+) registers")));
+    CHECK(row.registers == std::stoul(found[1]));
+    const bool shared = std::regex_search(part, found, std::regex("(\\d+) bytes smem"));
+    CHECK(row.static_shared == (shared ? std::stoul(found[1]) : 0));
+    CHECK(row.launch_bounds == made->entries[i].block_threads);
+    CHECK(row.max_threads >= made->entries[i].block_threads);
+    CHECK(row.source == "cubin");
+  }
 }
 
 TEST_CASE("a source that a compiler rejects fails with its log, and is not tried again",

@@ -1,0 +1,17 @@
+#include <cstddef>
+#include <cstdint>
+
+#include "specializer/limits.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace broach::specializer;
+  static const Plan plan = [] {
+    Plan made;
+    made.target = *parse_target("sm_90a");
+    made.kind = ArtifactKind::kCubin;
+    made.entries = {{"spill", 256, 0}, {"bounds96", 96, 0}};
+    return made;
+  }();
+  (void)read_limits(plan, {reinterpret_cast<const std::byte*>(data), size}, "").ok();
+  return 0;
+}
