@@ -171,13 +171,12 @@ Result<void> check_decode_args(const WindowRowsShape& shape, const DecodeArgs& a
 
 Result<void> check_common_args(const WindowRowsShape& shape, const DecodeArgs& args,
                                std::string_view operation) {
-  auto ok = check_args(shape, args, INT32_MAX);
-  const std::int64_t heads = std::int64_t{args.kv_heads} * shape.gqa_ratio;
-  if (ok && heads > kMaxGridYz) {
-    ok = refuse_value("kv_heads", args.kv_heads,
-                      fmt::format("at most {}: query heads are a grid's y",
-                                  kMaxGridYz / std::int64_t{shape.gqa_ratio}));
-  }
+  const std::int64_t most_kv_heads = kMaxGridYz / std::int64_t{shape.gqa_ratio};
+  auto ok = args.kv_heads <= most_kv_heads
+                ? check_args(shape, args, INT32_MAX)
+                : Result<void>(refuse_value(
+                      "kv_heads", args.kv_heads,
+                      fmt::format("at most {}: query heads are a grid's y", most_kv_heads)));
   if (ok) return ok;
   Error error = ok.error();
   constexpr std::string_view kPrefix = "window_rows decode";
