@@ -151,7 +151,7 @@ struct SumTreeLane {
 /// Shapes:  kGroup and kBatch powers of two, kBatch <= kGroup <= 32. A lane gets the sum of value
 ///          (lane % kGroup) / (kGroup / kBatch): a lane gives away the half of its values that it
 ///          does not need at each of the first log2(kBatch) masks. x + y = y + x, so the bits are
-///          those of kBatch whole trees.
+///          those of kBatch whole trees. What `part` holds afterwards is not stated.
 template <unsigned kGroup, unsigned kBatch>
 BROACH_DEVICE float sum_tree(Thread thread, float (&part)[kBatch]) {
   static_assert(kBatch <= kGroup && kGroup <= kWarpLanes, "a value needs a lane to land in");

@@ -61,6 +61,7 @@ BROACH_GLOBAL(broach_probe_arithmetic, broach::probe::kThreads, BroachProbe, bro
   for (unsigned p = 0; p < 4; ++p) {
     parts[p] = float_of(0x3f800000u | ((bits * (2 * p + 1)) & 0x007fffffu));
   }
-  values.sum = bits_of(add_rn(sum_tree<32>(thread, parts), max_warp(thread, parts[1])));
+  const float most = max_warp(thread, parts[1]);
+  values.sum = bits_of(add_rn(sum_tree<32>(thread, parts), most));
   params.out[i] = values;
 }

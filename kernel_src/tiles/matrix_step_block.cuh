@@ -64,7 +64,8 @@ inline void truncate_lanes_to_f32(const Lanes& sign, const UnsignedLanes& magnit
   const Lanes overflow = Lanes{} + 0x7F800000;
   const Lanes finite = below > 0 ? subnormal : normal;
   const Lanes unsigned_bits = exponent > 127 ? overflow : finite;
-  const Lanes zero = Lanes(magnitude) == 0;
+  // A sum truncated to nothing is +0.
+  const Lanes zero = (Lanes(magnitude) == 0) | (unsigned_bits == 0);
   bits = ~zero & (unsigned_bits | (sign & static_cast<int>(0x80000000U)));
 }
 

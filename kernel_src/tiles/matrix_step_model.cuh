@@ -14,8 +14,8 @@
 // products in k order, A = 24, fp32 between them.
 //
 // A NaN, zero times infinity, or infinities of both signs give the canonical NaN (0x7FFFFFFF,
-// f16 0x7FFF); otherwise an infinite term gives its infinity. An exact zero sum is +0; a sum that
-// truncates to zero keeps its sign.
+// f16 0x7FFF); otherwise an infinite term gives its infinity. A sum that is zero, exactly or once
+// truncated, is +0.
 //
 // No header is included and no floating-point operation is used, so the result cannot depend on a
 // compiler, a flag or a rounding mode.
@@ -97,7 +97,7 @@ BROACH_MODEL unsigned truncate_to_f32(long long sum, int unit) {
   const unsigned long long kept =
       shift >= 64 ? 0 : (shift >= 0 ? magnitude >> shift : magnitude << -shift);
   const auto significand = static_cast<unsigned>(kept);
-  if (exponent < -126) return sign | significand;
+  if (exponent < -126) return significand == 0 ? 0 : sign | significand;
   return sign | (static_cast<unsigned>(exponent + 127) << 23) | (significand & 0x7FFFFFU);
 }
 

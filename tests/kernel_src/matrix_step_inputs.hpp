@@ -22,11 +22,12 @@ enum class Spread {
   kFreshAccumulator,  ///< c = 0
   kThirdZeros,
   kAllPositive,
-  kNearLeastNormal,  ///< Results near and below the least normal.
+  kNearLeastNormal,     ///< Results near and below the least normal.
+  kNearLeastSubnormal,  ///< Results near and below half of the least subnormal, from c = 0 often.
 };
-inline constexpr std::array kSpreads = {Spread::kMixedScales,      Spread::kSixteenOctaves,
-                                        Spread::kFreshAccumulator, Spread::kThirdZeros,
-                                        Spread::kAllPositive,      Spread::kNearLeastNormal};
+inline constexpr std::array kSpreads = {
+    Spread::kMixedScales, Spread::kSixteenOctaves,  Spread::kFreshAccumulator,  Spread::kThirdZeros,
+    Spread::kAllPositive, Spread::kNearLeastNormal, Spread::kNearLeastSubnormal};
 
 constexpr std::string_view name_of(Spread spread) {
   switch (spread) {
@@ -42,6 +43,8 @@ constexpr std::string_view name_of(Spread spread) {
       return "all positive";
     case Spread::kNearLeastNormal:
       return "near and below the least normal";
+    case Spread::kNearLeastSubnormal:
+      return "near and below the least subnormal";
   }
   return "";
 }
@@ -79,6 +82,7 @@ StepInputs draw_inputs(Random& random, Spread spread, int exponent_bits) {
   // bf16 products then reach down to 2^-166; f16 products lie between its subnormals' 2^-48 and
   // 2^-20, which also covers f16 accumulators below the least normal.
   if (spread == Spread::kNearLeastNormal) centre = wide ? between(-78, -58) : between(-24, -10);
+  if (spread == Spread::kNearLeastSubnormal) centre = wide ? between(-90, -72) : between(-28, -20);
   for (std::size_t i = 0; i < 16; ++i) {
     in.a[i] = value_near(random, exponent_bits, centre + between(-reach, reach), positive);
     in.b[i] = value_near(random, exponent_bits, centre + between(-reach, reach), positive);
@@ -93,6 +97,10 @@ StepInputs draw_inputs(Random& random, Spread spread, int exponent_bits) {
            (static_cast<std::uint32_t>(field) << 23);
     if (positive) in.c &= 0x7FFFFFFFU;
     if (spread == Spread::kThirdZeros && between(0, 2) == 0) in.c = 0;
+    if (spread == Spread::kNearLeastSubnormal) {
+      // Nothing, or a few of the least units, of either sign.
+      in.c = between(0, 1) == 0 ? in.c & 0x80000000U : in.c & 0x80000003U;
+    }
   }
   return in;
 }

@@ -82,7 +82,7 @@ inline std::uint32_t exact_step(const StepRule& rule, std::span<const std::uint1
       (value_of(middle) <= magnitude ? low : high) = middle;
     }
   }
-  return low | (sum < 0 ? 0x80000000U : 0U);
+  return low | (sum < 0 && low != 0 ? 0x80000000U : 0U);  // Truncated to zero, it is +0.
 }
 
 }  // namespace broach::test
