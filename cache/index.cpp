@@ -227,11 +227,11 @@ bool Index::recover(const SQLite::Exception& error) {
 }
 
 std::string Index::status() {
-  const auto mode = run<std::string>(Purpose::kRead, [](SQLite::Database& database) {
-    return database.execAndGet("PRAGMA journal_mode").getString();
+  const auto mode = run<std::string>(Purpose::kRead, [this](SQLite::Database& database) {
+    const std::string journal = database.execAndGet("PRAGMA journal_mode").getString();
+    return read_only_ ? journal + ", newer: only read" : journal;
   });
-  if (!mode) return mode.error().message;
-  return read_only_ ? *mode + ", newer: only read" : *mode;
+  return mode ? *mode : mode.error().message;
 }
 
 }  // namespace broach::cache

@@ -17,7 +17,8 @@ namespace {
 constexpr std::uint64_t kMemoryBudgetBytes = std::uint64_t{512} << 20;
 constexpr std::uint64_t kDefaultByteBudget = std::uint64_t{8} << 30;
 constexpr std::uint64_t kDefaultObjectBudget = 200'000;
-constexpr std::size_t kMaxPromotions = 1024;
+// Promotions are written, and synced, as the cache closes: a close must not take long.
+constexpr std::size_t kMaxPromotions = 64;
 constexpr std::size_t kMaxUses = 65'536;
 
 std::string_view hit_event(LayerKind kind) {

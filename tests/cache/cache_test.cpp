@@ -64,6 +64,38 @@ TEST_CASE("without a usable directory binaries are kept in memory, said once", "
   CHECK(cache.notices->size() == told);
 }
 
+TEST_CASE("opening a cache and missing in it write nothing", "[cache]") {
+  const TempDir dir;
+  {
+    Opened cache({dir.path() / "broach"});
+    CHECK_FALSE(cache->find(test::sample_key("a")));
+    CHECK(cache->entries()->empty());
+    CHECK(cache->limits()->empty());
+    CHECK(cache->verify()->objects == 0);
+    CHECK(cache->layers().size() == 2);
+    CHECK_FALSE(cache->failure(test::sample_key("a").key));
+    CHECK_FALSE(cache->holder(test::sample_key("a").key));
+    CHECK(cache->gc({})->removed.empty());
+  }
+  CHECK(test::files_in(dir.path()) == 0);
+}
+
+TEST_CASE("what was compiled is used when its directory has gone", "[cache]") {
+  // As on a network file system that loses a directory or answers late.
+  const TempDir dir;
+  Opened cache({dir.path() / "broach"});
+  const Object object = sample_object("a");
+  const auto hit = cache->find_or_make(object.key, [&](const Stage&) -> Result<Object> {
+    fs::remove_all(dir.path() / "broach");
+    test::write_text(dir.path() / "broach", "a file in the directory's place");
+    return object;
+  });
+  REQUIRE(hit);
+  CHECK(*hit->object == object);
+  CHECK(cache->find(object.key));
+  CHECK(cache->counters()["store_failed"] == 1);
+}
+
 TEST_CASE("a cache that names no directory says that it is memory only", "[cache]") {
   Opened cache({});
   CHECK(cache.told("no cache directory is named"));
