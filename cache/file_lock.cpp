@@ -30,6 +30,12 @@ Result<bool> leads_to(int folder, const std::string& name, const Fd& fd) {
   return opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
 }
 
+std::string read_note(const Fd& fd) {
+  std::array<char, kNoteBytes> note{};
+  const ssize_t got = pread(fd.get(), note.data(), note.size(), 0);
+  return std::string(note.data(), got < 0 ? 0 : static_cast<std::size_t>(got));
+}
+
 int lock_now(const Fd& fd, int kind) {
   int status = 0;
   do {
@@ -68,7 +74,7 @@ Result<std::optional<FileLock>> FileLock::take_within(int folder, const std::str
 }
 
 FileLock::~FileLock() {
-  if (!fd_) return;
+  if (!fd_ || keep_file_) return;
   const auto ours = leads_to(folder_, name_, fd_);
   if (ours && *ours) (void)unlinkat(folder_, name_.c_str(), 0);
 }
@@ -83,10 +89,10 @@ void FileLock::write(const std::string& text) noexcept {
 std::optional<std::string> FileLock::held_text(int folder, const std::string& name) {
   const Fd fd(openat(folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (!fd || lock_now(fd, LOCK_SH) == 0) return std::nullopt;
-  std::array<char, kNoteBytes> note{};
-  const ssize_t got = pread(fd.get(), note.data(), note.size(), 0);
-  return std::string(note.data(), got < 0 ? 0 : static_cast<std::size_t>(got));
+  return read_note(fd);
 }
+
+std::string FileLock::text() const { return read_note(fd_); }
 
 std::size_t sweep_locks(int folder, const std::string& path) {
   const auto names = names_in(folder, path);

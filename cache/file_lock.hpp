@@ -37,6 +37,12 @@ class FileLock {
   /// Leaves a note for those who wait. Failing to is no error.
   void write(const std::string& text) noexcept;
 
+  /// The note that this lock's file holds: the last holder's until `write`.
+  std::string text() const;
+
+  /// Leaves the file, and the note in it, when the lock is let go.
+  void keep_file() noexcept { keep_file_ = true; }
+
  private:
   FileLock(int folder, std::string name, Fd fd)
       : folder_(folder), name_(std::move(name)), fd_(std::move(fd)) {}
@@ -44,6 +50,7 @@ class FileLock {
   int folder_;
   std::string name_;
   Fd fd_;
+  bool keep_file_ = false;
 };
 
 /// Removes the lock files that nobody holds; says how many.

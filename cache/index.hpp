@@ -72,7 +72,6 @@ class Index {
 
   Result<void> remember(const Failure& failure);
   Result<void> forget_failure(const Key& key);
-  Result<std::optional<Failure>> failure(const Key& key, std::int64_t now_ms);
   Result<std::vector<Failure>> failures(std::int64_t now_ms);
 
   Result<void> record(const DeviceLimits& limits);

@@ -240,21 +240,6 @@ Result<void> Index::forget_failure(const Key& key) {
   });
 }
 
-Result<std::optional<Failure>> Index::failure(const Key& key, std::int64_t now_ms) {
-  return run<std::optional<Failure>>(
-      Purpose::kRead, [&](SQLite::Database& database) -> std::optional<Failure> {
-        SQLite::Statement row(database,
-                              fmt::format("SELECT {} FROM failure WHERE key = ? AND created <= ? "
-                                          "AND expires > ?",
-                                          kFailureColumns));
-        row.bind(1, key.hex());
-        row.bind(2, now_ms);
-        row.bind(3, now_ms);
-        if (!row.executeStep()) return std::nullopt;
-        return failure_at(row);
-      });
-}
-
 Result<std::vector<Failure>> Index::failures(std::int64_t now_ms) {
   return run<std::vector<Failure>>(Purpose::kRead, [&](SQLite::Database& database) {
     SQLite::Statement row(database,

@@ -51,22 +51,15 @@ Result<std::vector<Key>> Cache::keys_starting_with(std::string_view hex_prefix) 
   return std::vector<Key>(keys.begin(), keys.end());
 }
 
-std::optional<Failure> Cache::failure(const Key& key) {
-  const std::int64_t now = now_unix_ms();
-  if (auto own = state_->records.failure(key, now)) return own;
-  if (state_->user == nullptr) return std::nullopt;
-  auto found = state_->user->index.failure(key, now);
-  return found ? std::move(*found) : std::nullopt;
-}
+std::optional<Failure> Cache::failure(const Key& key) { return state_->failure(key); }
 
-void Cache::remember_failure(const Failure& failure) {
-  state_->records.remember(failure);
-  if (state_->can_write()) (void)state_->user->index.remember(failure);
-}
+void Cache::remember_failure(const Failure& failure) { state_->remember(failure); }
 
 void Cache::forget_failure(const Key& key) {
   state_->records.forget_failure(key);
-  if (state_->can_write()) (void)state_->user->index.forget_failure(key);
+  if (!state_->can_write()) return;
+  state_->user->failures.forget(key.hex());
+  (void)state_->user->index.forget_failure(key);
 }
 
 Result<std::vector<Failure>> Cache::failures() {

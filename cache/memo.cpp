@@ -18,8 +18,7 @@
 namespace broach::cache {
 namespace {
 
-constexpr std::string_view kFolder = "memo";
-constexpr std::uint64_t kMaxBytes = 64 * 1024;
+constexpr std::uint64_t kMaxBytes = 256 * 1024;
 constexpr std::size_t kMaxFiles = 256;
 
 std::string file_name(std::string_view name) { return Key{digest_of(name)}.hex(); }
@@ -59,9 +58,9 @@ void trim(int folder, const std::string& path) {
 }  // namespace
 
 std::optional<std::string> Memos::find(std::string_view name) {
-  const auto folder = directory_.folder(kFolder, IfMissing::kFail);
+  const auto folder = directory_.folder(folder_, IfMissing::kFail);
   if (!folder) return std::nullopt;
-  const std::string path = (directory_.path() / kFolder).string();
+  const std::string path = (directory_.path() / folder_).string();
   const auto file = open_file((*folder)->get(), file_name(name), path, directory_.trust());
   if (!file || file->bytes > kMaxBytes) return std::nullopt;
   const auto bytes = read_bytes(file->fd, 0, file->bytes, path);
@@ -69,16 +68,21 @@ std::optional<std::string> Memos::find(std::string_view name) {
   return decode({reinterpret_cast<const char*>(bytes->data()), bytes->size()}, name);
 }
 
+void Memos::forget(std::string_view name) {
+  const auto folder = directory_.folder(folder_, IfMissing::kFail);
+  if (folder) (void)unlinkat((*folder)->get(), file_name(name).c_str(), 0);
+}
+
 Result<void> Memos::remember(std::string_view name, std::string_view value) {
   const std::string text = encode(name, value);
   if (text.size() > kMaxBytes) {
     return Error{ErrorCode::kInvalidArgument, "memo \"" + std::string(name) + "\" is too long", ""};
   }
-  const auto folder = directory_.folder(kFolder, IfMissing::kCreate);
+  const auto folder = directory_.folder(folder_, IfMissing::kCreate);
   if (!folder) return folder.error();
   const auto scratch = directory_.folder("tmp", IfMissing::kCreate);
   if (!scratch) return scratch.error();
-  const std::string path = (directory_.path() / kFolder).string();
+  const std::string path = (directory_.path() / folder_).string();
   auto stored = publish_file((*scratch)->get(), (*folder)->get(), file_name(name),
                              std::as_bytes(std::span(text)), path);
   if (stored) trim((*folder)->get(), path);

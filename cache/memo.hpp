@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "broach/result.hpp"
 #include "cache/directory.hpp"
@@ -16,7 +17,8 @@ namespace broach::cache {
 /// Source:  docs/cache_format.md.
 class Memos {
  public:
-  explicit Memos(Directory& directory) : directory_(directory) {}
+  Memos(Directory& directory, std::string folder)
+      : directory_(directory), folder_(std::move(folder)) {}
 
   /// Absent when it is missing, damaged, or another's.
   std::optional<std::string> find(std::string_view name);
@@ -24,8 +26,11 @@ class Memos {
   /// Errors:  the operating system's.
   Result<void> remember(std::string_view name, std::string_view value);
 
+  void forget(std::string_view name);
+
  private:
   Directory& directory_;
+  std::string folder_;
 };
 
 }  // namespace broach::cache

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "cache/failure.hpp"
 #include "cache/file.hpp"
 #include "cache/turn.hpp"
 
@@ -182,17 +183,30 @@ void Cache::State::index_stored(const Object& object) {
 
 std::optional<Error> Cache::State::remembered_failure(const Key& key) {
   const std::int64_t now = now_unix_ms();
-  auto failure = records.failure(key, now);
-  if (!failure && user != nullptr) {
-    auto found = user->index.failure(key, now);
-    if (found) failure = std::move(*found);
-  }
-  if (!failure) return std::nullopt;
-  Error error = failure->error;
+  const auto found = failure(key);
+  if (!found) return std::nullopt;
+  Error error = found->error;
   error.message +=
       fmt::format(" (remembered from {} s ago; tried again in {} s)",
-                  (now - failure->created_unix_ms) / 1000, (failure->expires_unix_ms - now) / 1000);
+                  (now - found->created_unix_ms) / 1000, (found->expires_unix_ms - now) / 1000);
   return error;
+}
+
+std::optional<Failure> Cache::State::failure(const Key& key) {
+  const std::int64_t now = now_unix_ms();
+  auto own = records.failure(key, now);
+  if (own || user == nullptr) return own;
+  const auto text = user->failures.find(key.hex());
+  auto found = text ? failure_from(key, *text) : std::nullopt;
+  if (found && !still_counts(*found, now)) found.reset();
+  return found;
+}
+
+void Cache::State::remember(const Failure& failure) {
+  records.remember(failure);
+  if (!can_write()) return;
+  if (!user->failures.remember(failure.key.hex(), to_text(failure))) reporter.count("memo_failed");
+  (void)user->index.remember(failure);
 }
 
 // A failure that another attempt cannot mend soon is remembered: the compiler's verdict for an
@@ -217,8 +231,7 @@ void Cache::State::remember_maker_failure(const KeyRecord& key, const Error& err
     }
   }
   reporter.count("failure_remembered");
-  records.remember(failure);
-  if (can_write()) (void)user->index.remember(failure);
+  remember(failure);
 }
 
 Result<Hit> Cache::State::make(const KeyRecord& key, const Maker& maker) {
@@ -257,6 +270,7 @@ Result<Hit> Cache::State::make(const KeyRecord& key, const Maker& maker) {
   }
   stage("publish");
   const bool stored = store(*object);
+  if (turn && !stored) turn->not_stored();
   turn.reset();  // Those who wait need the object only, not its row in the index.
   if (stored) index_stored(*object);
   return Hit{memory.insert(std::move(*object)), {LayerKind::kMemory, "memory"}};

@@ -44,10 +44,12 @@ struct UserLayer : DiskLayer {
   UserLayer(std::unique_ptr<Directory> opened, Reporter& reporter)
       : DiskLayer(std::move(opened), LayerKind::kUser, Access::kReadWrite, reporter),
         index(*directory, directory->filesystem().reach, reporter),
-        memos(*directory) {}
+        memos(*directory, "memo"),
+        failures(*directory, "failures") {}
 
   Index index;
   Memos memos;
+  Memos failures;  ///< By key: whoever waited for a compile that failed must not need a database.
   std::atomic<bool> writable{true};  ///< Turns false for good when the system forbids writing.
 };
 
@@ -72,7 +74,9 @@ struct Cache::State {
   /// The maker's turn: waits for other processes, makes, stores, indexes.
   Result<Hit> make(const KeyRecord& key, const Maker& maker);
 
+  std::optional<Failure> failure(const Key& key);
   std::optional<Error> remembered_failure(const Key& key);
+  void remember(const Failure& failure);
   void remember_maker_failure(const KeyRecord& key, const Error& error);
 
   void flush();

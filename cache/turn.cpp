@@ -18,6 +18,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::string_view kFolder = "locks";
+constexpr std::string_view kNotStored = "not stored";
 
 // The longest a waiter sleeps: it bounds how late it sees what it waits for.
 constexpr std::chrono::microseconds kFirstNap{500};
@@ -140,6 +141,12 @@ Turn Turn::take(Directory& directory, const Key& key, Reporter& reporter,
     turn.served_ = found();
     if (turn.served_) return turn;
     if (turn.lock_) {
+      if (waited && turn.last_was_not_stored()) {
+        reporter.count("lock_not_needed");
+        turn.lock_->keep_file();
+        turn.lock_.reset();
+        return turn;
+      }
       if (waited) reporter.count("lock_taken_over");
       turn.since_unix_ms_ = now_unix_ms();
       turn.stage("start");
@@ -161,6 +168,17 @@ void Turn::stage(std::string_view name) {
   std::string words(name.substr(0, 64));
   std::replace(words.begin(), words.end(), '\n', ' ');
   lock_->write(to_text({getpid(), own, since_unix_ms_, words}));
+}
+
+void Turn::not_stored() {
+  if (!lock_) return;
+  stage(kNotStored);
+  lock_->keep_file();
+}
+
+bool Turn::last_was_not_stored() const {
+  const auto note = parse(lock_->text());
+  return note && note->stage.starts_with(kNotStored);
 }
 
 std::optional<Holder> holder_of(Directory& directory, const Key& key) {

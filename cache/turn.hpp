@@ -40,7 +40,13 @@ class Turn {
   /// Tells those who wait how far the work is.
   void stage(std::string_view name);
 
+  /// Tells those who wait that there will be no object to find (a full disk): they make their own
+  /// copies side by side, not one after another.
+  void not_stored();
+
  private:
+  bool last_was_not_stored() const;
+
   std::shared_ptr<const Fd> folder_;  ///< Outlives the lock in it.
   std::optional<FileLock> lock_;
   bool served_ = false;

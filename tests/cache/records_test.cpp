@@ -71,6 +71,20 @@ TEST_CASE("a failure counts between its making and its expiry only", "[cache][re
   CHECK_FALSE(cache->failure(sample_key("b").key));
 }
 
+TEST_CASE("a failure is remembered while the index is busy or gone", "[cache][records]") {
+  const TempDir dir;
+  const KeyRecord key = sample_key("a");
+  const Maker maker = [](const Stage&) -> Result<Object> {
+    return Error{ErrorCode::kCompileFailed, "no", "log"};
+  };
+  REQUIRE_FALSE(Opened({dir.path()})->find_or_make(key, maker));
+  fs::remove(dir.path() / "index.sqlite3");
+  Opened cache({dir.path()});
+  REQUIRE_FALSE(cache->find_or_make(key, maker));
+  CHECK(cache->counters()["failure_served"] == 1);
+  CHECK(cache->counters()["made"] == 0);
+}
+
 TEST_CASE("the journal merges equal shapes and is bounded", "[cache][records]") {
   Records records;
   for (int i = 0; i < 5000; ++i) {
@@ -116,7 +130,7 @@ TEST_CASE("memos are bounded", "[cache][memo]") {
   const TempDir dir;
   auto directory = Directory::open(dir.path(), Trust::kOwn);
   REQUIRE(directory);
-  Memos memos(**directory);
+  Memos memos(**directory, "memo");
   for (int i = 0; i < 300; ++i) REQUIRE(memos.remember(std::to_string(i), "x"));
   CHECK(test::files_in(dir.path() / "memo") == 256);
 }

@@ -159,6 +159,31 @@ TEST_CASE("a stage that never ends is not waited for", "[cache][turn][multiproce
   CHECK(reporter.counters()["holder_stalled"] == 1);
 }
 
+TEST_CASE("when a holder could not store, those who waited do not queue", "[cache][turn]") {
+  const TempDir dir;
+  auto directory = Directory::open(dir.path(), Trust::kOwn);
+  REQUIRE(directory);
+  const Key key = sample_key("a").key;
+  const auto absent = [] { return false; };
+  Reporter reporter{Notice()};
+  std::optional<Turn> holder(Turn::take(**directory, key, reporter, absent, {}));
+  std::optional<Turn> first;
+  std::optional<Turn> second;
+  std::thread one([&] { first.emplace(Turn::take(**directory, key, reporter, absent, {})); });
+  std::thread two([&] { second.emplace(Turn::take(**directory, key, reporter, absent, {})); });
+  while (reporter.counters()["lock_waited"] < 2) std::this_thread::yield();
+  holder->not_stored();
+  holder.reset();
+  // Both come back though neither lets go of anything.
+  one.join();
+  two.join();
+  CHECK(reporter.counters()["lock_not_needed"] == 2);
+  CHECK_FALSE(holder_of(**directory, key));
+  // Whoever asks later has a turn again.
+  const Turn later = Turn::take(**directory, key, reporter, absent, {});
+  CHECK(holder_of(**directory, key));
+}
+
 TEST_CASE("a lock file that someone left blocks nobody", "[cache][turn]") {
   const TempDir dir;
   const Object object = sample_object("a");
