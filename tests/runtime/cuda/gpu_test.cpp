@@ -1,0 +1,215 @@
+// What only a live GPU can show. Skipped, with the reason, where there is none.
+#include <algorithm>
+#include <vector>
+
+#include "broach/runtime.hpp"
+#include "runtime/load_plan.hpp"
+#include "specializer/plan.hpp"
+#include "specializer/shape.hpp"
+#include "tests/runtime/allocation_count.hpp"
+#include "tests/runtime/cuda/capture.hpp"
+#include "tests/runtime/fixture.hpp"
+#include "tests/support/catch.hpp"
+#include "tools/contract/launch.hpp"
+#include "tools/contract/run.hpp"
+
+namespace broach {
+namespace {
+
+/// The first CUDA device, or the reason there is none.
+Result<std::shared_ptr<runtime::Device>> gpu() { return runtime::open_device("cuda"); }
+
+contract::Decoder decoder_of(const WindowRows& op, void* stream = nullptr) {
+  return {[&op](std::int32_t rows, std::int32_t kv_heads, std::int32_t max_keys) {
+            return op.workspace_bytes(rows, kv_heads, max_keys);
+          },
+          [&op, stream](const DecodeArgs& args) { return op.decode(args, stream); }};
+}
+
+/// Every combination of the decode's compile-time choices that changes the code.
+std::vector<WindowRowsShape> decode_shapes() {
+  std::vector<WindowRowsShape> shapes;
+  for (const std::uint32_t head_dim : {64U, 80U, 96U, 112U, 128U, 192U, 256U, 512U}) {
+    for (const std::uint32_t gqa_ratio : {1U, 2U, 3U, 5U, 7U, 8U, 12U, 16U, 32U}) {
+      for (const Dtype dtype : {Dtype::kBf16, Dtype::kF16}) {
+        WindowRowsShape shape;
+        shape.head_dim = head_dim;
+        shape.gqa_ratio = gqa_ratio;
+        shape.dtype = dtype;
+        shape.window = gqa_ratio % 2 == 0 ? 1024 : 0;
+        if (shape.window != 0) shape.kv_layout = {KvLayoutKind::kRing, 1536};
+        shape.softcap = gqa_ratio % 3 == 0 ? Switch::kOn : Switch::kOff;
+        shape.sinks = gqa_ratio % 5 == 0 ? Switch::kOn : Switch::kOff;
+        shapes.push_back(shape);
+      }
+    }
+  }
+  return shapes;
+}
+
+void check_limits(const LaunchLimits& recorded, const LaunchLimits& live) {
+  INFO(recorded.function << " from " << recorded.source);
+  if (recorded.registers) CHECK(live.registers == recorded.registers);
+  if (recorded.stack_bytes) CHECK(live.stack_bytes == recorded.stack_bytes);
+  if (recorded.static_shared) CHECK(live.static_shared == recorded.static_shared);
+  if (recorded.constant_bytes) CHECK(live.constant_bytes == recorded.constant_bytes);
+  if (recorded.max_threads) CHECK(live.max_threads == recorded.max_threads);
+  if (recorded.max_dynamic_shared) CHECK(live.max_dynamic_shared == recorded.max_dynamic_shared);
+}
+
+}  // namespace
+
+TEST_CASE("the live attributes of every decode shape are the recorded limits",
+          "[runtime][cuda][gpu]") {
+  auto device = gpu();
+  if (!device) BROACH_SKIP(device.error().message);
+  const test::TempDir dir;
+  auto forge = runtime::open_forge(test::options_in(dir));
+  int compared = 0;
+  for (const WindowRowsShape& shape : decode_shapes()) {
+    const auto plan = specializer::plan(shape, (*device)->target());
+    if (!plan && plan.error().code == ErrorCode::kUnsupported) continue;
+    REQUIRE(plan);
+    INFO(plan->shape_json);
+    auto loaded = runtime::load_plan(forge, **device, *plan, specializer::OnMiss::kCompile);
+    REQUIRE(loaded);
+    REQUIRE(loaded->live.size() == plan->entries.size());
+    for (const LaunchLimits& live : loaded->live) {
+      const auto& all = loaded->artifact.object->limits;
+      const auto recorded = std::find_if(all.begin(), all.end(), [&](const LaunchLimits& each) {
+        return each.function == live.function;
+      });
+      REQUIRE(recorded != all.end());
+      CHECK(recorded->registers);
+      check_limits(*recorded, live);
+      ++compared;
+    }
+  }
+  CHECK(compared >= 32);
+}
+
+TEST_CASE("a decode is captured without an allocation and replayed to the same bits",
+          "[runtime][cuda][gpu]") {
+  auto device = gpu();
+  if (!device) BROACH_SKIP(device.error().message);
+  const test::PrimaryContext engine;
+  REQUIRE(engine.ok());
+  test::Capture capture;
+  REQUIRE(capture.ok());
+  const test::TempDir dir;
+  auto runtime = Runtime::create(test::options_in(dir, "cuda"));
+  REQUIRE(runtime);
+  runtime::Device& on = *runtime->state().device;
+  const auto gemma = contract::gemma_decode(3, contract::CaseSize::kFull);
+  auto problem = contract::make_decode(gemma.recipe);
+  REQUIRE(problem);
+  auto op = runtime->window_rows(problem->shape);
+  REQUIRE(op);
+  problem->shape = op->shape();
+  auto uploaded = contract::DeviceProblem::upload(on, *problem);
+  REQUIRE(uploaded);
+  const auto expected = uploaded->run(decoder_of(*op), contract::Poison::kNan);
+  REQUIRE(expected);
+  auto args = uploaded->args(decoder_of(*op));
+  REQUIRE(args);
+
+  const std::size_t free_before = capture.free_bytes();
+  REQUIRE(capture.begin());
+  const std::uint64_t allocations = test::allocation_count();
+  const bool captured = op->decode(*args, capture.stream()).ok();
+  CHECK(test::allocation_count() == allocations);
+  REQUIRE(captured);
+
+  // A shape that is not loaded is refused while the stream captures, and the capture lives on.
+  WindowRowsShape other = problem->shape;
+  other.gqa_ratio = 4;
+  const auto refused = runtime->window_rows(other, capture.stream());
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::kCapturing);
+  REQUIRE(runtime->window_rows(problem->shape, capture.stream()));
+  REQUIRE(capture.end());
+  CHECK(capture.free_bytes() == free_before);
+  CHECK(capture.nodes() == 2);
+
+  REQUIRE(capture.instantiate());
+  contract::Decoder replay = decoder_of(*op);
+  replay.decode = [&](const DecodeArgs& poisoned) -> Result<void> {
+    // The graph holds the pointers of `args`: poison went there through the same problem.
+    REQUIRE(poisoned.out == args->out);
+    // The copies went to the default stream, for which the capture's stream does not wait.
+    if (auto copied = on.synchronize(nullptr); !copied) return copied;
+    if (!capture.replay()) return Error{ErrorCode::kDriver, "the replay failed", {}};
+    return {};
+  };
+  const auto replayed = uploaded->run(replay, contract::Poison::kFinite);
+  REQUIRE(replayed);
+  CHECK(*replayed == *expected);
+}
+
+TEST_CASE("the device's bits are the host's", "[runtime][cuda][gpu]") {
+  auto device = gpu();
+  if (!device) BROACH_SKIP(device.error().message);
+  const test::TempDir dir;
+  auto on_gpu = Runtime::create(test::options_in(dir, "cuda"));
+  auto on_host = Runtime::create(test::options_in(dir));
+  REQUIRE(on_gpu);
+  REQUIRE(on_host);
+  std::vector<contract::DecodeCase> cases = contract::ragged_decodes();
+  cases.push_back(contract::gemma_decode(3, contract::CaseSize::kCut));
+  for (const contract::DecodeCase& each : cases) {
+    INFO(each.name);
+    const auto gpu_run = contract::run_decode(*on_gpu, *on_gpu->state().device, each);
+    if (!gpu_run && gpu_run.error().code == ErrorCode::kUnsupported) continue;
+    REQUIRE(gpu_run);
+    const auto host_run = contract::run_decode(*on_host, *on_host->state().device, each);
+    REQUIRE(host_run);
+    CHECK(gpu_run->range.passed());
+    CHECK(gpu_run->out == host_run->out);
+  }
+}
+
+TEST_CASE("bytes that are no binary, and a binary for another chip, are refused with versions",
+          "[runtime][cuda][gpu]") {
+  auto device = gpu();
+  if (!device) BROACH_SKIP(device.error().message);
+  const std::vector<std::string> names{"part"};
+  const std::vector<std::byte> garbage(4096, std::byte{0x5a});
+  const auto refused = (*device)->load(garbage, names);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::kDriver);
+  CHECK(refused.error().message.find((*device)->driver()) != std::string::npos);
+
+  const char* elsewhere = (*device)->target().name == "sm_80" ? "sm_90a" : "sm_80";
+  const auto target = specializer::parse_target(elsewhere);
+  REQUIRE(target);
+  const auto plan = specializer::plan(test::small_shape(), *target);
+  REQUIRE(plan);
+  const test::TempDir dir;
+  auto forge = runtime::open_forge(test::options_in(dir));
+  auto foreign = forge.obtain(*plan, specializer::OnMiss::kCompile);
+  REQUIRE(foreign);
+  const auto not_ours = (*device)->load(foreign->object->payload, {});
+  REQUIRE_FALSE(not_ours);
+  CHECK(not_ours.error().code == ErrorCode::kDriver);
+  const auto by_target = runtime::load_plan(forge, **device, *plan, specializer::OnMiss::kCompile);
+  REQUIRE_FALSE(by_target);
+  CHECK(by_target.error().message.find(elsewhere) != std::string::npos);
+}
+
+TEST_CASE("an engine's own context and a thread without one both launch", "[runtime][cuda][gpu]") {
+  auto device = gpu();
+  if (!device) BROACH_SKIP(device.error().message);
+  const test::TempDir dir;
+  auto runtime = Runtime::create(test::options_in(dir, "cuda"));
+  REQUIRE(runtime);
+  const auto gemma = contract::gemma_decode(1, contract::CaseSize::kFull);
+  const auto without = contract::run_decode(*runtime, *runtime->state().device, gemma);
+  REQUIRE(without);
+  const test::PrimaryContext engine;
+  REQUIRE(engine.ok());
+  const auto with = contract::run_decode(*runtime, *runtime->state().device, gemma);
+  REQUIRE(with);
+  CHECK(with->out == without->out);
+}
+
+}  // namespace broach

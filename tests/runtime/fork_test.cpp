@@ -1,0 +1,74 @@
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <string>
+
+#include "specializer/plan.hpp"
+#include "specializer/target.hpp"
+#include "tests/runtime/fixture.hpp"
+#include "tests/support/catch.hpp"
+#include "tools/contract/run.hpp"
+
+namespace broach {
+namespace {
+
+bool is_mapped(const std::string& library) {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find(library) != std::string::npos) return true;
+  }
+  return false;
+}
+
+/// Runs in a forked child, where a failed check of the test framework would go unseen.
+template <class Body>
+int status_of_child(Body body) {
+  const pid_t child = fork();
+  if (child == 0) {
+    int status = 99;
+    try {
+      status = body();
+    } catch (...) {
+      status = 98;
+    }
+    _exit(status);
+  }
+  int status = -1;
+  if (child < 0 || waitpid(child, &status, 0) != child) return -1;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + status;
+}
+
+}  // namespace
+
+TEST_CASE("keys and look-ups open no driver, and a child forked after them launches",
+          "[runtime][fork]") {
+  const test::TempDir dir;
+  auto forge = runtime::open_forge(test::options_in(dir));
+  for (const char* name : {"host", "sm_90a"}) {
+    const auto target = specializer::parse_target(name);
+    REQUIRE(target);
+    const auto plan = specializer::plan(test::small_shape(), *target);
+    REQUIRE(plan);
+    const auto key = forge.key(*plan);
+    if (!key) continue;  // No compiler for that target on this machine.
+    CHECK_FALSE(forge.cache().find(*key));
+  }
+  REQUIRE(forge.cache().entries());
+  CHECK_FALSE(is_mapped("libcuda.so"));
+  CHECK_FALSE(is_mapped("libamdhip64"));
+
+  const int status = status_of_child([&] {
+    auto runtime = Runtime::create(test::options_in(dir));
+    if (!runtime) return 2;
+    const auto report = contract::run_decode(*runtime, *runtime->state().device,
+                                             contract::ragged_decodes().front());
+    if (!report) return 3;
+    return report->range.passed() ? 0 : 4;
+  });
+  CHECK(status == 0);
+  // What the child compiled is the parent's too.
+  CHECK(forge.cache().entries()->size() == 1);
+}
+
+}  // namespace broach

@@ -1,0 +1,296 @@
+#include "broach/runtime.hpp"
+
+#include <algorithm>
+#include <future>
+#include <thread>
+#include <vector>
+
+#include "runtime/load_plan.hpp"
+#include "runtime/window_rows/first_request.hpp"
+#include "specializer/plan.hpp"
+#include "tests/runtime/fixture.hpp"
+#include "tests/runtime/proxy_device.hpp"
+#include "tests/support/catch.hpp"
+#include "tools/contract/launch.hpp"
+#include "tools/contract/run.hpp"
+
+namespace broach {
+namespace {
+
+using test::options_in;
+using test::small_shape;
+using test::state_on;
+
+std::shared_ptr<test::ProxyDevice> host_proxy() {
+  auto host = runtime::open_device("host");
+  REQUIRE(host);
+  return std::make_shared<test::ProxyDevice>(*host);
+}
+
+/// The state behind the operator of a shape, or null.
+const WindowRows::State* known(Runtime::State& state, const WindowRowsShape& shape) {
+  const auto* found = state.window_rows.find(shape);
+  return found == nullptr ? nullptr : found->get();
+}
+
+}  // namespace
+
+TEST_CASE("a decode on the host lies in float64's range", "[runtime]") {
+  const test::TempDir dir;
+  auto runtime = Runtime::create(options_in(dir));
+  REQUIRE(runtime);
+  CHECK(runtime->target_name().starts_with("host-"));
+  const auto cases = contract::ragged_decodes();
+  REQUIRE_FALSE(cases.empty());
+  const auto report = contract::run_decode(*runtime, *runtime->state().device, cases.front());
+  REQUIRE(report);
+  CHECK(report->range.passed());
+  CHECK(report->range.pinned > 0);
+}
+
+TEST_CASE("a shape has one operator, however it is spelled", "[runtime]") {
+  const test::TempDir dir;
+  auto runtime = Runtime::create(options_in(dir));
+  REQUIRE(runtime);
+  REQUIRE(runtime->window_rows(small_shape()));
+  WindowRowsShape by_default = small_shape();
+  by_default.arith = Arith::kDefault;
+  auto again = runtime->window_rows(by_default);
+  REQUIRE(again);
+  CHECK(again->shape() == small_shape());
+  const auto* state = known(runtime->state(), small_shape());
+  REQUIRE(state != nullptr);
+  CHECK(known(runtime->state(), by_default) == state);
+  CHECK(&again->shape() == &state->shape);
+}
+
+TEST_CASE("an operator outlives its runtime", "[runtime]") {
+  const test::TempDir dir;
+  std::optional<WindowRows> op;
+  {
+    auto runtime = Runtime::create(options_in(dir));
+    REQUIRE(runtime);
+    auto made = runtime->window_rows(small_shape());
+    REQUIRE(made);
+    op = *made;
+  }
+  CHECK(op->workspace_bytes(1, 1, 0) == 2 * 66 * sizeof(float));
+  DecodeArgs args;
+  args.kv_heads = args.slot_count = args.length = 1;
+  args.rows = -1;
+  CHECK_FALSE(op->decode(args, nullptr));
+}
+
+TEST_CASE("first use `never` refuses a cold shape by name and serves a warm one", "[runtime]") {
+  const test::TempDir dir;
+  Options strict = options_in(dir);
+  strict.first_use = FirstUse::kNever;
+  auto cold = Runtime::create(strict);
+  REQUIRE(cold);
+  const auto refused = cold->window_rows(small_shape());
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::kNotWarmed);
+  CHECK(refused.error().message.find("head_dim=64") != std::string::npos);
+
+  auto warming = Runtime::create(options_in(dir));
+  REQUIRE(warming);
+  REQUIRE(warming->window_rows(small_shape()));
+  CHECK(cold->window_rows(small_shape()));
+  auto warm = Runtime::create(strict);
+  REQUIRE(warm);
+  CHECK(warm->window_rows(small_shape()));
+}
+
+TEST_CASE("a shape that cannot be served is refused by field and value", "[runtime]") {
+  const test::TempDir dir;
+  auto runtime = Runtime::create(options_in(dir));
+  REQUIRE(runtime);
+  WindowRowsShape shape = small_shape();
+  shape.gqa_ratio = 33;
+  const auto refused = runtime->window_rows(shape);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message.find("gqa_ratio") != std::string::npos);
+  CHECK(refused.error().message.find("33") != std::string::npos);
+}
+
+TEST_CASE("a device that does not exist is refused by name", "[runtime]") {
+  const test::TempDir dir;
+  for (const char* name : {"tpu", "cuda:", "cuda:x", "cuda:99999999999", "host:1"}) {
+    const auto runtime = Runtime::create(options_in(dir, name));
+    REQUIRE_FALSE(runtime);
+    CHECK(runtime.error().code == ErrorCode::kInvalidArgument);
+    CHECK(runtime.error().message.find(name) != std::string::npos);
+  }
+}
+
+TEST_CASE("while the stream captures a loaded shape is served and a new one refused", "[runtime]") {
+  const test::TempDir dir;
+  const auto device = host_proxy();
+  const auto state = state_on(device, dir);
+  device->captures = true;
+  const auto refused = runtime::first_request(*state, small_shape(), nullptr);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::kCapturing);
+  CHECK(refused.error().message.find("\"head_dim\":64") != std::string::npos);
+  CHECK(device->loads == 0);
+
+  device->captures = false;
+  REQUIRE(runtime::first_request(*state, small_shape(), nullptr));
+  device->captures = true;
+  CHECK(runtime::first_request(*state, small_shape(), nullptr));
+  WindowRowsShape by_default = small_shape();
+  by_default.arith = Arith::kDefault;
+  CHECK(runtime::first_request(*state, by_default, nullptr));
+  CHECK(device->loads == 1);
+}
+
+TEST_CASE("threads that ask for one cold shape load it once", "[runtime]") {
+  const test::TempDir dir;
+  const auto device = host_proxy();
+  const auto state = state_on(device, dir);
+  std::vector<std::thread> threads;
+  std::atomic<int> served{0};
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&] {
+      if (runtime::first_request(*state, small_shape(), nullptr)) ++served;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(served == 8);
+  CHECK(device->loads == 1);
+}
+
+TEST_CASE("background serves a cold shape by the generic kernel, then promotes it to the same bits",
+          "[runtime]") {
+  const test::TempDir dir;
+  const auto device = host_proxy();
+  std::promise<void> gate;
+  device->before_load = [&, opened = gate.get_future().share()](int number) {
+    if (number == 2) opened.wait();
+  };
+  const auto state = state_on(device, dir, FirstUse::kBackground);
+  const auto recipe = contract::ragged_decodes().front().recipe;
+  auto problem = contract::make_decode(recipe);
+  REQUIRE(problem);
+  auto made = runtime::first_request(*state, problem->shape, nullptr);
+  REQUIRE(made);
+  const WindowRows op = *made;
+  problem->shape = op.shape();
+  const auto* op_state = known(*state, op.shape());
+  REQUIRE(op_state != nullptr);
+  CHECK(op_state->serving == op_state->first.launch.get());
+
+  auto uploaded = contract::DeviceProblem::upload(*device, *problem);
+  REQUIRE(uploaded);
+  const contract::Decoder decoder{
+      [&](std::int32_t rows, std::int32_t kv_heads, std::int32_t max_keys) {
+        return op.workspace_bytes(rows, kv_heads, max_keys);
+      },
+      [&](const DecodeArgs& args) { return op.decode(args, nullptr); }};
+  const auto generic = uploaded->run(decoder, contract::Poison::kNan);
+  REQUIRE(generic);
+  gate.set_value();
+  state->background.drain();
+  CHECK(op_state->serving == op_state->promoted.launch.get());
+  CHECK(op_state->promoted.key != op_state->first.key);
+  const auto specialised = uploaded->run(decoder, contract::Poison::kFinite);
+  REQUIRE(specialised);
+  CHECK(*specialised == *generic);
+  CHECK(device->loads == 2);
+
+  // What is on disk is served at once.
+  const auto warm_device = host_proxy();
+  const auto warm = state_on(warm_device, dir, FirstUse::kBackground);
+  REQUIRE(runtime::first_request(*warm, problem->shape, nullptr));
+  warm->background.drain();
+  CHECK(warm_device->loads == 1);
+}
+
+TEST_CASE("a promotion that fails is told, and the generic kernel goes on", "[runtime]") {
+  const test::TempDir dir;
+  const auto device = host_proxy();
+  device->before_load = [&](int number) {
+    if (number >= 2) device->refuse_loads = 1;
+  };
+  Options options = options_in(dir);
+  options.first_use = FirstUse::kBackground;
+  std::vector<std::string> lines;
+  options.notice = [&](std::string_view line) { lines.emplace_back(line); };
+  Runtime::State state(options, device, runtime::open_forge(options_in(dir)));
+  auto op = runtime::first_request(state, small_shape(), nullptr);
+  REQUIRE(op);
+  state.background.drain();
+  const auto* op_state = known(state, small_shape());
+  REQUIRE(op_state != nullptr);
+  CHECK(op_state->serving == op_state->first.launch.get());
+  REQUIRE(lines.size() == 1);
+  CHECK(lines[0].find("goes on serving") != std::string::npos);
+}
+
+TEST_CASE("a cached binary that the driver refuses is set aside and compiled once more",
+          "[runtime][load_plan]") {
+  const test::TempDir dir;
+  const auto device = host_proxy();
+  const auto plan = specializer::plan(small_shape(), device->target());
+  REQUIRE(plan);
+  {
+    auto forge = runtime::open_forge(options_in(dir));
+    REQUIRE(runtime::load_plan(forge, *device, *plan, specializer::OnMiss::kCompile));
+  }
+  auto forge = runtime::open_forge(options_in(dir));
+  device->loads = 0;
+  device->refuse_loads = 1;
+  auto loaded = runtime::load_plan(forge, *device, *plan, specializer::OnMiss::kCompile);
+  REQUIRE(loaded);
+  CHECK(loaded->artifact.compiled);
+  CHECK(device->loads == 2);
+  const auto set_aside = forge.cache().quarantine();
+  REQUIRE(set_aside);
+  CHECK(set_aside->size() == 1);
+
+  // Refused again and again: reported with the versions, not tried for ever.
+  device->loads = 0;
+  device->refuse_loads = 100;
+  const auto refused = runtime::load_plan(forge, *device, *plan, specializer::OnMiss::kCompile);
+  REQUIRE_FALSE(refused);
+  CHECK(device->loads == 2);
+  CHECK(refused.error().code == ErrorCode::kDriver);
+  CHECK(refused.error().message.find(loaded->artifact.object->key.key.hex()) != std::string::npos);
+  CHECK(refused.error().message.find(loaded->artifact.object->provenance.toolkit) !=
+        std::string::npos);
+}
+
+TEST_CASE("a plan for another target is not tried on the device", "[runtime][load_plan]") {
+  const test::TempDir dir;
+  const auto device = host_proxy();
+  const auto target = specializer::parse_target("sm_90a");
+  REQUIRE(target);
+  const auto plan = specializer::plan(small_shape(), *target);
+  REQUIRE(plan);
+  auto forge = runtime::open_forge(options_in(dir));
+  const auto refused = runtime::load_plan(forge, *device, *plan, specializer::OnMiss::kCompile);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message.find("a plan for sm_90a cannot be loaded on") == 0);
+  CHECK(device->loads == 0);
+}
+
+TEST_CASE("the live device's limits are recorded beside the binary's", "[runtime][load_plan]") {
+  const test::TempDir dir;
+  const auto device = host_proxy();
+  const auto plan = specializer::plan(small_shape(), device->target());
+  REQUIRE(plan);
+  auto forge = runtime::open_forge(options_in(dir));
+  auto loaded = runtime::load_plan(forge, *device, *plan, specializer::OnMiss::kCompile);
+  REQUIRE(loaded);
+  const auto recorded = forge.cache().device_limits(loaded->artifact.object->key.key);
+  REQUIRE(recorded);
+  REQUIRE(recorded->size() == plan->entries.size());
+  for (const cache::DeviceLimits& row : *recorded) {
+    CHECK(row.device == device->name());
+    CHECK(row.driver == device->driver());
+    CHECK(std::any_of(plan->entries.begin(), plan->entries.end(),
+                      [&](const auto& entry) { return entry.function == row.limits.function; }));
+  }
+}
+
+}  // namespace broach
