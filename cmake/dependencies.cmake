@@ -11,11 +11,16 @@ find_package(Boost REQUIRED COMPONENTS context)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
 pkg_check_modules(zstd REQUIRED IMPORTED_TARGET libzstd)
 
-# The static archive where there is one: the command then runs on machines without the library.
+# The static archive where there is one: the command then runs on machines without the library. Its
+# code is not position independent everywhere, so a shared library takes the shared one.
 find_library(BROACH_LIBELF NAMES libelf.a elf REQUIRED)
+find_library(BROACH_LIBELF_SHARED NAMES elf REQUIRED)
+set(broach_is_shared $<STREQUAL:$<TARGET_PROPERTY:TYPE>,SHARED_LIBRARY>)
 find_path(BROACH_LIBELF_INCLUDE NAMES libelf.h REQUIRED)
 add_library(broach_libelf INTERFACE)
-target_link_libraries(broach_libelf INTERFACE ${BROACH_LIBELF} ZLIB::ZLIB)
+target_link_libraries(
+  broach_libelf INTERFACE $<IF:${broach_is_shared},${BROACH_LIBELF_SHARED},${BROACH_LIBELF}>
+                          ZLIB::ZLIB)
 target_include_directories(broach_libelf SYSTEM INTERFACE ${BROACH_LIBELF_INCLUDE})
 find_package(ZLIB REQUIRED)
 

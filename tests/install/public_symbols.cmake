@@ -1,0 +1,17 @@
+# Fails when BINARY offers a symbol outside the C interface and the public C++ classes.
+execute_process(COMMAND ${NM} -D --defined-only --demangle ${BINARY} OUTPUT_VARIABLE text
+                COMMAND_ERROR_IS_FATAL ANY)
+string(REPLACE ";" "," text "${text}")
+string(REGEX MATCHALL "[^\n]+" lines "${text}")
+set(offered 0)
+foreach(line IN LISTS lines)
+  string(REGEX REPLACE "^[0-9a-f]* *[A-Za-z] " "" symbol "${line}")
+  if(NOT symbol MATCHES "^(broach_[a-z_]+$|broach::(Runtime|WindowRows|Options)::)")
+    message(FATAL_ERROR "${BINARY} must not offer: ${symbol}")
+  endif()
+  math(EXPR offered "${offered} + 1")
+endforeach()
+if(offered LESS 15)
+  message(FATAL_ERROR "${BINARY} offers ${offered} symbols only:\n${text}")
+endif()
+message(STATUS "${BINARY} offers ${offered} symbols")

@@ -1,0 +1,222 @@
+/* The C interface from C, on the host device: every function, the size-first structures, the
+ * message buffer, and one decode whose answer is known. Exit status 0 only when every check held.
+ */
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "broach/broach.h"
+
+static int checks = 0;
+static int failures = 0;
+
+#define CHECK(condition)                                                    \
+  do {                                                                      \
+    ++checks;                                                               \
+    if (!(condition)) {                                                     \
+      ++failures;                                                           \
+      printf("%s:%d: does not hold: %s\n", __FILE__, __LINE__, #condition); \
+    }                                                                       \
+  } while (0)
+
+static char text[4096];
+static broach_message message = {text, sizeof text, 0};
+
+enum { kHeadDim = 64, kKeys = 3, kSlots = 2, kRows = 2 };
+
+static broach_window_rows_shape linear_shape(void) {
+  broach_window_rows_shape shape;
+  memset(&shape, 0, sizeof shape);
+  shape.size = sizeof shape;
+  shape.head_dim = kHeadDim;
+  shape.gqa_ratio = 1;
+  shape.kv_layout = BROACH_KV_LINEAR;
+  shape.arith = BROACH_ARITH_CHUNK256;
+  return shape;
+}
+
+static void test_words(void) {
+  CHECK(strcmp(broach_version(), BROACH_EXPECTED_VERSION) == 0);
+  CHECK(strcmp(broach_status_name(BROACH_OK), "ok") == 0);
+  CHECK(strcmp(broach_status_name(BROACH_NOT_WARMED), "not_warmed") == 0);
+  CHECK(strcmp(broach_status_name(9999), "unknown") == 0);
+}
+
+static void test_null(void) {
+  CHECK(broach_runtime_create(NULL, NULL, &message) == BROACH_INVALID_ARGUMENT);
+  CHECK(strcmp(text, "runtime is NULL") == 0);
+  CHECK(broach_window_rows_create(NULL, NULL, NULL, NULL, NULL) == BROACH_INVALID_ARGUMENT);
+  CHECK(broach_window_rows_decode(NULL, NULL, NULL, &message) == BROACH_INVALID_ARGUMENT);
+  CHECK(broach_window_rows_workspace_bytes(NULL, 1, 1, 1) == 0);
+  CHECK(strcmp(broach_runtime_device_name(NULL), "") == 0);
+  broach_runtime_destroy(NULL);
+  broach_window_rows_destroy(NULL);
+}
+
+static void test_sizes(void) {
+  struct {
+    broach_runtime_options known;
+    uint64_t later;
+  } options;
+  broach_runtime* runtime = (broach_runtime*)&options;
+  memset(&options, 0, sizeof options);
+  options.known.device = "host";
+  CHECK(broach_runtime_create(&options.known, &runtime, &message) == BROACH_INVALID_ARGUMENT);
+  CHECK(strstr(text, "broach_runtime_options.size is 0") != NULL);
+  CHECK(runtime == NULL);
+
+  /* A newer header's field: fine while it is zero, told when it is set. */
+  options.known.size = sizeof options;
+  CHECK(broach_runtime_create(&options.known, &runtime, &message) == BROACH_OK);
+  broach_runtime_destroy(runtime);
+  options.later = 1;
+  CHECK(broach_runtime_create(&options.known, &runtime, &message) == BROACH_UNSUPPORTED);
+
+  options.known.size = sizeof options.known;
+  options.known.first_use = 77;
+  CHECK(broach_runtime_create(&options.known, &runtime, &message) == BROACH_INVALID_ARGUMENT);
+  CHECK(strstr(text, "first_use is 77") != NULL);
+  options.known.first_use = BROACH_FIRST_USE_DEFAULT;
+  options.known.device = "tpu";
+  CHECK(broach_runtime_create(&options.known, &runtime, &message) == BROACH_INVALID_ARGUMENT);
+  CHECK(strstr(text, "\"tpu\"") != NULL);
+}
+
+static void test_message(void) {
+  char small[8];
+  broach_message cut = {small, sizeof small, 0};
+  broach_message counted = {NULL, 0, 0};
+  memset(small, 'x', sizeof small);
+  CHECK(broach_runtime_create(NULL, NULL, &cut) == BROACH_INVALID_ARGUMENT);
+  CHECK(strcmp(small, "runtime") == 0);
+  CHECK(cut.length == strlen("runtime is NULL"));
+  CHECK(broach_runtime_create(NULL, NULL, &counted) == BROACH_INVALID_ARGUMENT);
+  CHECK(counted.length == cut.length);
+}
+
+static void test_shapes(broach_runtime* runtime) {
+  broach_window_rows* op = NULL;
+  broach_window_rows_shape shape = linear_shape();
+  shape.head_dim = 100;
+  CHECK(broach_window_rows_create(runtime, &shape, NULL, &op, &message) == BROACH_INVALID_ARGUMENT);
+  CHECK(strstr(text, "head_dim") != NULL && strstr(text, "100") != NULL);
+  shape = linear_shape();
+  shape.dtype = 9;
+  CHECK(broach_window_rows_create(runtime, &shape, NULL, &op, &message) == BROACH_INVALID_ARGUMENT);
+  CHECK(strstr(text, "dtype is 9") != NULL);
+  shape = linear_shape();
+  shape.size = 4;
+  CHECK(broach_window_rows_create(runtime, &shape, NULL, &op, &message) == BROACH_INVALID_ARGUMENT);
+  CHECK(op == NULL);
+}
+
+static uint16_t bf16(float value) {
+  uint32_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  return (uint16_t)(bits >> 16);
+}
+
+static float from_bf16(uint16_t half) {
+  const uint32_t bits = (uint32_t)half << 16;
+  float value;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+/* Slot 0 is read at position 0: one key, so the output is its value. Slot 1 is read at position 2
+ * with equal scores: the output is the mean of three values, 4. */
+static void test_decode(broach_runtime* runtime) {
+  static _Alignas(16) uint16_t q[kRows][kHeadDim], out[kRows][kHeadDim];
+  static _Alignas(16) uint16_t k[kSlots][kKeys][kHeadDim], v[kSlots][kKeys][kHeadDim];
+  const int32_t positions[kRows] = {2, 0};
+  const int32_t slots[kRows] = {1, 0};
+  const float values[kSlots][kKeys] = {{8, 100, 100}, {2, 4, 6}};
+  broach_window_rows_shape shape = linear_shape();
+  broach_window_rows_decode_args args;
+  broach_window_rows* op = NULL;
+  broach_status status;
+  int d, slot, key;
+
+  status = broach_window_rows_create(runtime, &shape, NULL, &op, &message);
+  CHECK(status == BROACH_OK);
+  if (status != BROACH_OK) {
+    printf("%s: %s\n", broach_status_name(status), text);
+    return;
+  }
+  for (d = 0; d < kHeadDim; ++d) {
+    q[0][d] = q[1][d] = bf16(0.5F);
+    for (slot = 0; slot < kSlots; ++slot) {
+      for (key = 0; key < kKeys; ++key) {
+        k[slot][key][d] = bf16(0.25F);
+        v[slot][key][d] = bf16(values[slot][key]);
+      }
+    }
+  }
+  memset(&args, 0, sizeof args);
+  args.size = sizeof args;
+  args.q = q;
+  args.k = k;
+  args.v = v;
+  args.out = out;
+  args.positions = positions;
+  args.slots = slots;
+  args.rows = kRows;
+  args.kv_heads = 1;
+  args.slot_count = kSlots;
+  args.length = kKeys;
+  args.scale = 0.125F;
+  args.q_row_stride = args.q_head_stride = args.out_row_stride = args.out_head_stride = kHeadDim;
+  args.k_position_stride = args.v_position_stride = kHeadDim;
+  args.k_slot_stride = args.v_slot_stride = kKeys * kHeadDim;
+
+  CHECK(broach_window_rows_decode(op, &args, NULL, &message) == BROACH_INVALID_ARGUMENT);
+  CHECK(strstr(text, "workspace_bytes is 0") != NULL);
+  args.workspace_bytes = broach_window_rows_workspace_bytes(op, kRows, 1, kKeys);
+  CHECK(args.workspace_bytes == kRows * (kHeadDim + 2) * sizeof(float));
+  args.workspace = aligned_alloc(64, (args.workspace_bytes + 63) / 64 * 64);
+  args.scale = NAN;
+  CHECK(broach_window_rows_decode(op, &args, NULL, &message) == BROACH_INVALID_ARGUMENT);
+  CHECK(strstr(text, "scale is nan") != NULL);
+  args.scale = 0.125F;
+  args.reserved = 1;
+  CHECK(broach_window_rows_decode(op, &args, NULL, &message) == BROACH_INVALID_ARGUMENT);
+  args.reserved = 0;
+
+  status = broach_window_rows_decode(op, &args, NULL, &message);
+  CHECK(status == BROACH_OK);
+  if (status != BROACH_OK) printf("%s: %s\n", broach_status_name(status), text);
+  for (d = 0; d < kHeadDim; ++d) {
+    CHECK(from_bf16(out[0][d]) == 4.0F);
+    CHECK(from_bf16(out[1][d]) == 8.0F);
+  }
+  free(args.workspace);
+  broach_window_rows_destroy(op);
+}
+
+int main(void) {
+  broach_runtime_options options;
+  broach_runtime* runtime = NULL;
+  broach_status status;
+  test_words();
+  test_null();
+  test_message();
+  test_sizes();
+  memset(&options, 0, sizeof options);
+  options.size = sizeof options;
+  options.device = "host";
+  status = broach_runtime_create(&options, &runtime, &message);
+  CHECK(status == BROACH_OK);
+  if (status == BROACH_OK) {
+    CHECK(strncmp(broach_runtime_target_name(runtime), "host-", 5) == 0);
+    CHECK(strlen(broach_runtime_device_name(runtime)) > 0);
+    test_shapes(runtime);
+    test_decode(runtime);
+  } else {
+    printf("%s: %s\n", broach_status_name(status), text);
+  }
+  broach_runtime_destroy(runtime);
+  printf("%d checks, %d do not hold\n", checks, failures);
+  return failures == 0 ? 0 : 1;
+}
