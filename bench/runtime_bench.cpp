@@ -1,0 +1,255 @@
+// What the runtime itself costs: a look-up by shape, the host side of a launch, first use of a
+// shape, and the same shape in the next process. Prints one JSON object.
+//   runtime_bench [DEVICE]      DEVICE: host (default), cuda, cuda:N
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "bench/bare_cuda.hpp"
+#include "bench/scratch_directory.hpp"
+#include "broach/runtime.hpp"
+#include "kernel_src/window_rows/params.h"
+#include "runtime/compose.hpp"
+#include "runtime/runtime_state.hpp"
+#include "runtime/window_rows/chunk256_launch.hpp"
+#include "runtime/window_rows/decode_args.hpp"
+#include "specializer/plan.hpp"
+
+namespace broach {
+namespace {
+
+using Json = nlohmann::json;
+using Clock = std::chrono::steady_clock;
+
+/// Median and distance between the quartiles of a sample.
+Json summary(std::vector<double> sample) {
+  std::sort(sample.begin(), sample.end());
+  const std::size_t count = sample.size();
+  return {{"median", sample[count / 2]},
+          {"spread", sample[count * 3 / 4] - sample[count / 4]},
+          {"samples", count}};
+}
+
+double since(Clock::time_point start, double unit) {
+  return std::chrono::duration<double>(Clock::now() - start).count() / unit;
+}
+
+/// Nanoseconds a call, over batches long enough for the clock.
+Json time_calls(const std::function<void()>& call, int batches = 101, int calls = 2000) {
+  std::vector<double> sample;
+  for (int batch = -5; batch < batches; ++batch) {
+    const auto start = Clock::now();
+    for (int i = 0; i < calls; ++i) call();
+    if (batch >= 0) sample.push_back(since(start, 1e-9) / calls);
+  }
+  return summary(std::move(sample));
+}
+
+[[noreturn]] void give_up(const Error& error) {
+  fmt::print(stderr, "{}\n{}\n", error.message, error.detail);
+  std::exit(1);
+}
+
+template <class T>
+T must(Result<T> result) {
+  if (!result) give_up(result.error());
+  return std::move(result).value();
+}
+
+WindowRowsShape gemma_shape() {
+  WindowRowsShape shape;
+  shape.head_dim = 256;
+  shape.gqa_ratio = 2;
+  shape.window = 1024;
+  shape.kv_layout = {KvLayoutKind::kRing, 1536};
+  shape.arith = Arith::kChunk256;
+  return shape;
+}
+
+Options options_in(const bench::ScratchDirectory& dir, const std::string& device) {
+  Options options = Options::from_environment();
+  options.device = device;
+  options.cache_directories = {dir.path()};
+  options.read_only_caches.clear();
+  return options;
+}
+
+/// A function that does nothing: what is left of a launch is the host's own cost.
+class NoFunction final : public runtime::Function {
+ public:
+  Result<void> launch(const runtime::LaunchConfig& config) const override {
+    seen_ = config.params;
+    return {};
+  }
+  Result<LaunchLimits> live_limits() const override { return LaunchLimits{}; }
+
+ private:
+  mutable const void* volatile seen_ = nullptr;
+};
+
+class NoModule final : public runtime::Module {
+ public:
+  Result<const runtime::Function*> function(std::string_view) override {
+    return static_cast<const runtime::Function*>(&function_);
+  }
+
+ private:
+  NoFunction function_;
+};
+
+/// One row of a Gemma-like decode, every address and stride valid.
+struct OneRow {
+  OneRow(runtime::Device& device, const WindowRows& op) {
+    constexpr std::int64_t kHeads = 8;
+    const WindowRowsShape& shape = op.shape();
+    const std::int64_t head_dim = shape.head_dim;
+    args.rows = args.slot_count = 1;
+    args.kv_heads = kHeads;
+    args.length = 1536;
+    args.q_head_stride = args.out_head_stride = head_dim;
+    args.k_head_stride = args.v_head_stride = head_dim;
+    args.k_position_stride = args.v_position_stride = kHeads * head_dim;
+    args.workspace_bytes = op.workspace_bytes(1, kHeads, 0);
+    const auto cache_bytes = static_cast<std::size_t>(1536 * kHeads * head_dim * 2);
+    args.q = must(device.allocate(1 << 16));
+    args.out = must(device.allocate(1 << 16));
+    args.k = must(device.allocate(cache_bytes));
+    args.v = must(device.allocate(cache_bytes));
+    args.workspace = must(device.allocate(args.workspace_bytes));
+    auto* numbers = static_cast<std::int32_t*>(must(device.allocate(256)));
+    const std::int32_t zeros[2] = {0, 0};
+    if (auto copied = device.copy_to_device(numbers, zeros, sizeof zeros); !copied) {
+      give_up(copied.error());
+    }
+    args.positions = numbers;
+    args.slots = numbers + 1;
+  }
+
+  DecodeArgs args;  // The process ends before the device does: nothing is given back.
+};
+
+Json bench_lookup(Runtime& runtime) {
+  std::uint64_t sum = 0;
+  const WindowRowsShape shape = gemma_shape();
+  Json timed = time_calls([&] {
+    auto op = runtime.window_rows(shape);
+    sum += op->shape().head_dim;
+  });
+  if (sum == 0) std::abort();
+  return timed;
+}
+
+Json bench_host_cost(runtime::Device& device, const WindowRows& op) {
+  auto state = std::make_shared<WindowRows::State>();
+  state->shape = op.shape();
+  state->first.module = std::make_unique<NoModule>();
+  specializer::Plan plan;
+  plan.entries = {{"part", 256, 0}, {"merge", 256, 0}};
+  state->first.launch = must(runtime::make_decode_launch(op.shape(), plan, *state->first.module,
+                                                         device.multiprocessors()));
+  state->serving = state->first.launch.get();
+  const WindowRows hollow(std::move(state));
+  const OneRow row(device, op);
+  return time_calls([&] {
+    if (!hollow.decode(row.args, nullptr)) std::abort();
+  });
+}
+
+/// Nanoseconds a decode's two launches cost the host, by broach and by the driver alone. Fewer
+/// launches a batch than a driver's queue holds, so that none waits for the device.
+Json bench_launch(runtime::Device& device, specializer::Forge& forge, const WindowRows& op) {
+  const auto plan = must(specializer::plan(op.shape(), device.target()));
+  const auto binary = must(forge.obtain(plan, specializer::OnMiss::kCompile));
+  const bench::BareCuda bare(plan, binary.object->payload);  // Makes its context current.
+  const OneRow row(device, op);
+  BroachWindowRowsDecode params = runtime::decode_params(op.shape(), row.args);
+  const std::uint32_t chunks = runtime::chunk256_max_chunks(op.shape().window, 0);
+  params.max_chunks = static_cast<int>(chunks);
+  const auto kv_heads = static_cast<std::uint32_t>(row.args.kv_heads);
+  const auto timed = [&](const std::function<bool()>& call) {
+    std::vector<double> sample;
+    for (int batch = -5; batch < 201; ++batch) {
+      if (!device.synchronize(nullptr)) std::abort();
+      const auto start = Clock::now();
+      for (int i = 0; i < 100; ++i) {
+        if (!call()) std::abort();
+      }
+      if (batch >= 0) sample.push_back(since(start, 1e-9) / 100);
+    }
+    return summary(std::move(sample));
+  };
+  const Json by_driver = timed([&] {
+    return bare.launch(0, chunks, kv_heads, 1, params) &&
+           bare.launch(1, kv_heads * op.shape().gqa_ratio, 1, 1, params);
+  });
+  const Json by_broach = timed([&] { return op.decode(row.args, nullptr).ok(); });
+  return {{"decode_ns", by_broach}, {"bare_driver_ns", by_driver}};
+}
+
+/// Milliseconds from a request to a loaded operator, with nothing in the cache.
+Json bench_first_use(const std::string& device) {
+  std::vector<double> sample;
+  for (int i = 0; i < 3; ++i) {
+    const bench::ScratchDirectory dir;
+    auto runtime = must(Runtime::create(options_in(dir, device)));
+    const auto start = Clock::now();
+    must(runtime.window_rows(gemma_shape()));
+    sample.push_back(since(start, 1e-3));
+  }
+  return summary(std::move(sample));
+}
+
+/// The same shape when its object is on disk: the whole request, and the object alone.
+Json bench_next_process(const std::string& device) {
+  const bench::ScratchDirectory dir;
+  must(must(Runtime::create(options_in(dir, device))).window_rows(gemma_shape()));
+  std::vector<double> request;
+  std::vector<double> object;
+  for (int i = 0; i < 21; ++i) {
+    {
+      auto runtime = must(Runtime::create(options_in(dir, device)));
+      const auto start = Clock::now();
+      must(runtime.window_rows(gemma_shape()));
+      request.push_back(since(start, 1e-6));
+    }
+    auto runtime = must(Runtime::create(options_in(dir, device)));
+    Runtime::State& state = runtime.state();
+    const auto plan = must(specializer::plan(gemma_shape(), state.device->target()));
+    const auto start = Clock::now();
+    must(state.forge.obtain(plan, specializer::OnMiss::kRefuse));
+    object.push_back(since(start, 1e-6));
+  }
+  return {{"request_us", summary(request)}, {"object_us", summary(object)}};
+}
+
+}  // namespace
+}  // namespace broach
+
+int main(int argc, char* argv[]) {
+  using namespace broach;
+  const std::string name = argc > 1 ? argv[1] : "host";
+  const bench::ScratchDirectory dir;
+  auto runtime = must(Runtime::create(options_in(dir, name)));
+  const WindowRows op = must(runtime.window_rows(gemma_shape()));
+  runtime::Device& device = *runtime.state().device;
+
+  Json report{{"device", runtime.device_name()},
+              {"driver", device.driver()},
+              {"target", runtime.target_name()},
+              {"shape", "window_rows 16/8 x 256, window 1024, ring 1536, chunk256"}};
+  report["lookup_ns"] = bench_lookup(runtime);
+  report["host_cost_ns"] = bench_host_cost(device, op);
+  report["first_use_ms"] = bench_first_use(name);
+  report["next_process"] = bench_next_process(name);
+  if (device.target().vendor == specializer::Vendor::kNvidia) {
+    report["launch"] = bench_launch(device, runtime.state().forge, op);
+  }
+  fmt::print("{}\n", report.dump(2));
+  return 0;
+}
