@@ -29,10 +29,15 @@ std::string name_of_shape(const WindowRowsShape& shape) {
          std::to_string(shape.head_dim) + " G" + std::to_string(shape.gqa_ratio) + " W" +
          std::to_string(shape.window) + " " + name_of_layout(shape.kv_layout) +
          (shape.softcap == Switch::kOn ? " softcap" : "") +
-         (shape.sinks == Switch::kOn ? " sinks" : "");
+         (shape.sinks == Switch::kOn ? " sinks" : "") +
+         (shape.arith == Arith::kTile64 ? " tile64" : "");
 }
 
-std::string cut_words(CaseSize size) { return size == CaseSize::kCut ? ", cut" : ""; }
+// What sets a case's name apart from the same rows in other sizes and arithmetics.
+std::string suffix(CaseSize size, Arith arith) {
+  return std::string(size == CaseSize::kCut ? ", cut" : "") +
+         (arith == Arith::kTile64 ? ", tile64" : "");
+}
 
 // Rows over streams in turn, each stream's rows going back from its newest position in steps that
 // keep all of them within `room` positions, as a ring longer than its window allows.
@@ -65,7 +70,7 @@ DecodeCase gemma(std::string name, std::int32_t rows, std::int32_t kv_heads, Cas
   // Positions whose rings have wrapped 26 times, 4 times, and just once.
   static constexpr std::array<std::int32_t, kStreams> kNewest = {39'999, 6'143, 1'600};
   DecodeCase made;
-  made.name = name + " sliding decode of " + std::to_string(rows) + cut_words(size);
+  made.name = name + " sliding decode of " + std::to_string(rows) + suffix(size, arith);
   made.recipe.shape = gemma_shape(arith);
   made.recipe.kv_heads = size == CaseSize::kFull ? kv_heads : 1;
   made.recipe.rows = spread(rows, kNewest, kRing - kWindow);
@@ -77,7 +82,7 @@ DecodeCase no_window(CaseSize size, Arith arith) {
   static constexpr std::array<std::int32_t, kStreams> kFull = {8'191, 3'000, 511};
   static constexpr std::array<std::int32_t, kStreams> kCut = {1'100, 600, 255};
   DecodeCase made;
-  made.name = "12B no-window decode of 5 over a linear cache" + cut_words(size);
+  made.name = "12B no-window decode of 5 over a linear cache" + suffix(size, arith);
   made.recipe.shape = gemma_shape(arith);
   made.recipe.shape.window = 0;
   made.recipe.shape.kv_layout = {};
@@ -91,7 +96,7 @@ DecodeCase ratio(std::uint32_t gqa_ratio, CaseSize size, Arith arith) {
   static constexpr std::array<std::int32_t, 2> kFull = {4'500, 1'023};
   static constexpr std::array<std::int32_t, 2> kCut = {700, 256};
   DecodeCase made;
-  made.name = "ratio " + std::to_string(gqa_ratio) + " decode of 4" + cut_words(size);
+  made.name = "ratio " + std::to_string(gqa_ratio) + " decode of 4" + suffix(size, arith);
   made.recipe.shape = gemma_shape(arith);
   made.recipe.shape.head_dim = 128;
   made.recipe.shape.gqa_ratio = gqa_ratio;

@@ -126,9 +126,13 @@ bool ContractReport::passed() const noexcept {
 ContractRequest whole_contract(const specializer::Target& target) {
   ContractRequest request;
   const bool host = target.vendor == specializer::Vendor::kHost;
-  request.cases = ragged_decodes();
-  for (DecodeCase& served : served_decodes(host ? CaseSize::kCut : CaseSize::kFull)) {
-    request.cases.push_back(std::move(served));
+  const CaseSize size = host ? CaseSize::kCut : CaseSize::kFull;
+  for (const Arith arith : {Arith::kChunk256, Arith::kTile64}) {
+    std::vector<DecodeCase> cases = ragged_decodes(arith);
+    for (DecodeCase& served : served_decodes(size, arith)) cases.push_back(std::move(served));
+    for (DecodeCase& one : cases) {
+      if (specializer::check(one.recipe.shape, target)) request.cases.push_back(std::move(one));
+    }
   }
   for (const Control& control : controls()) {
     if (specializer::check(control_case(control).recipe.shape, target)) {

@@ -7,6 +7,8 @@
 namespace broach::contract {
 namespace {
 
+constexpr std::uint32_t kManyMultiprocessors = 132;
+
 constexpr Control kControls[] = {
     {"window_early", "the window starts one key early", Arith::kChunk256, Needs::kWindow,
      Gate::kShapes, "the key before the window is a cell that no row sees, and holds NaN"},
@@ -25,6 +27,19 @@ constexpr Control kControls[] = {
     {"ratio_off_by_one", "query heads find their KV head as if there were one more to each",
      Arith::kChunk256, Needs::kWindow, Gate::kShapes,
      "those heads' outputs are another KV head's, far beyond the range"},
+    {"window_early", "the window starts one key early", Arith::kTile64, Needs::kWindow,
+     Gate::kShapes, "the key before the window is a cell that no row sees, and holds NaN"},
+    {"fold_unscaled", "a tile joins without exp(m_t - M)", Arith::kTile64, Needs::kWindow,
+     Gate::kShapes, "a tile's weights are off by the factor left out, far beyond the range"},
+    {"fold_reversed", "tiles are folded from the last to the first", Arith::kTile64, Needs::kWindow,
+     Gate::kSums, "values that cancel show in which order the tiles' sums were rounded"},
+    {"whole_block_rerun", "one non-finite output re-runs every head of its block in float64",
+     Arith::kTile64, Needs::kWindow, Gate::kNonFinite,
+     "a neighbour that does not see the plant gets float64's bits instead of its own"},
+    {"sink_left_out", "the sink does not join the denominator", Arith::kTile64, Needs::kSinks,
+     Gate::kShapes, "the denominator is short by the sink's weight, far beyond the range"},
+    {"page_off_by_one", "the next page table entry is read", Arith::kTile64, Needs::kPages,
+     Gate::kShapes, "the page read holds other keys, or NaN"},
 };
 
 }  // namespace
@@ -33,7 +48,8 @@ std::span<const Control> controls() { return kControls; }
 
 DecodeCase control_case(const Control& control) {
   DecodeCase made;
-  made.name = "control " + std::string(control.name);
+  made.name =
+      "control " + std::string(control.name) + (control.arith == Arith::kTile64 ? " tile64" : "");
   WindowRowsShape& shape = made.recipe.shape;
   shape.head_dim = 64;
   shape.gqa_ratio = 2;
@@ -43,7 +59,15 @@ DecodeCase control_case(const Control& control) {
   if (control.needs == Needs::kSinks) shape.sinks = Switch::kOn;
   if (control.needs == Needs::kPages) shape.kv_layout = {KvLayoutKind::kPaged, 64};
   made.recipe.kv_heads = 3;
-  made.recipe.rows = {{0, 5'000}, {0, 4'950}, {1, 1'300}, {2, 700}, {2, 651}};
+  // Neighbours in the batch are of other streams, so that they do not see each other's keys.
+  made.recipe.rows = {{0, 5'000}, {1, 1'300}, {0, 4'950}, {2, 700}, {2, 651}};
+  if (control.gate == Gate::kNonFinite) {
+    // float64's bits differ from fp32's in about one f16 output of a hundred: a neighbour needs
+    // thousands of outputs to be told apart for certain.
+    shape.head_dim = 512;
+    shape.gqa_ratio = 8;
+    shape.dtype = Dtype::kF16;
+  }
   made.recipe.scale = 2.0F;
   made.recipe.seed = 77;
   return made;

@@ -47,6 +47,7 @@ class Shapes {
     check_host();
     check_batches();
     check_placement();
+    check_spread();
     check_variants();
   }
 
@@ -116,6 +117,18 @@ class Shapes {
     }
     recipe.length = problem_.length * kLongerTimes;
     placed(*input_.kernel, recipe, "a cache declared 16 times longer");
+  }
+
+  // Promise 8: any assignment of tiles to blocks.
+  void check_spread() {
+    if (input_.kernel->shape().arith != Arith::kTile64) return;
+    for (const std::uint32_t multiprocessors : {1U, 16U, 132U}) {
+      auto kernel =
+          Kernel::load(input_.kernel->bench(), input_.kernel->shape(), {}, multiprocessors);
+      if (!kernel) return report_.fail(kernel.error().message);
+      compare(kernel->run(problem_), problem_, first_rows(problem_.rows),
+              fmt::format("spread over {} multiprocessors", multiprocessors));
+    }
   }
 
   // Promises 2, 4 and 5: longer rings, other layouts, the generic kernel.

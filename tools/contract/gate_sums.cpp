@@ -38,10 +38,11 @@ std::int32_t mirrored_value(std::int32_t position, std::int32_t dim) {
   return sign * kHigh + kSmall * (dim % 13 - 6);
 }
 
-// Cancelling values: a row's first third of keys holds kHuge, its last third -kHuge, and what lies
-// between is as drawn. Half a row's kHuge sums to about 2^24, so that every small sum that joins it
-// is rounded at a unit near 1, and what is left when kHuge has cancelled shows each of those
-// roundings: their direction and the order in which they came.
+// Cancelling values: the second fifth of a row's keys holds kHuge, the fourth -kHuge, and the
+// others are as drawn. A fifth of kHuge sums to millions, so that what came before it is rounded at
+// a unit near 1 when it joins, what comes between is rounded piece by piece, and what comes after
+// kHuge has cancelled is not: each rounding shows in what is left, and so does the order of the
+// pieces.
 constexpr double kHuge = 57'344;  // 1.75 * 2^15, exact in bf16 and f16.
 
 // An accumulator's format: what every partial sum is rounded to.
@@ -163,17 +164,17 @@ void set_values_mirrored(DecodeProblem& p) {
 
 void set_values_cancelling(DecodeProblem& p) {
   const std::int32_t first = p.first_key(0);
-  const std::int32_t third = (p.positions[0] - first + 1) / 3;
+  const std::int32_t fifth = (p.positions[0] - first + 1) / 5;
   const auto fill = [&](std::int32_t from, double value) {
-    for (std::int32_t j = from; j < from + third; ++j) {
+    for (std::int32_t j = from; j < from + fifth; ++j) {
       for (std::int32_t head = 0; head < p.kv_heads; ++head) {
         const auto at = p.v.begin() + p.v_at(0, j, head);
         std::fill(at, at + p.head_dim(), round_to(value, p.shape.dtype));
       }
     }
   };
-  fill(first, kHuge);
-  fill(p.positions[0] - third + 1, -kHuge);
+  fill(first + fifth, kHuge);
+  fill(first + 3 * fifth, -kHuge);
 }
 
 // Counts outputs that are not as `want` says, and reports the first.

@@ -8,7 +8,7 @@
 namespace broach::contract {
 
 Result<Kernel> Kernel::load(const Bench& bench, const WindowRowsShape& shape,
-                            const specializer::Variant& variant) {
+                            const specializer::Variant& variant, std::uint32_t spread_over) {
   const specializer::Target& target = bench.device->target();
   auto plan = specializer::plan(shape, target, variant);
   if (!plan) return plan.error();
@@ -20,8 +20,9 @@ Result<Kernel> Kernel::load(const Bench& bench, const WindowRowsShape& shape,
   kernel.shape_ = specializer::resolved(shape, target);
   kernel.plan_ = std::move(*plan);
   kernel.loaded_ = std::move(*loaded);
-  auto launch = runtime::make_decode_launch(kernel.shape_, kernel.plan_, *kernel.loaded_.module,
-                                            bench.device->multiprocessors());
+  auto launch =
+      runtime::make_decode_launch(kernel.shape_, kernel.plan_, *kernel.loaded_.module,
+                                  spread_over > 0 ? spread_over : bench.device->multiprocessors());
   if (!launch) return launch.error();
   kernel.launch_ = std::move(*launch);
   return kernel;

@@ -27,9 +27,13 @@ struct Bench {
 /// Owns:    its module; the bench outlives it.
 class Kernel {
  public:
+  /// `spread_over` makes a launch spread its work as over a chip of so many multiprocessors (0: the
+  /// device's own), which changes no bit of a sound kernel.
+  ///
   /// Errors:  the plan's, the forge's and the device's.
   static Result<Kernel> load(const Bench& bench, const WindowRowsShape& shape,
-                             const specializer::Variant& variant = {});
+                             const specializer::Variant& variant = {},
+                             std::uint32_t spread_over = 0);
 
   /// Uploads a problem, launches it once, brings the outputs back.
   ///
