@@ -11,8 +11,9 @@ using namespace broach::test;
 
 namespace {
 
-const char* const kCommands[] = {"doctor", "warm",   "ls", "show",       "limits",  "explain",
-                                 "run",    "verify", "gc", "quarantine", "journal", "help"};
+const char* const kCommands[] = {"contract",   "doctor",  "warm", "ls",     "show",
+                                 "limits",     "explain", "run",  "verify", "gc",
+                                 "quarantine", "journal", "help"};
 
 std::size_t widest_line(const std::string& text) {
   std::istringstream lines(text);
@@ -32,6 +33,8 @@ TEST_CASE("the help lists every command and where more is told", "[tools][help]"
     CHECK(help.out.find(std::string("\n  ") + command + " ") != std::string::npos);
   }
   CHECK(help.out.find("exit-status") != std::string::npos);
+  CHECK(widest_line(help.out) <= 100);
+  CHECK(Program(dir.path()).run({"help"}).status == 0);
 }
 
 TEST_CASE("each command's help is there and says that it writes JSON", "[tools][help]") {

@@ -91,9 +91,9 @@ Result<ExitStatus> run(Session& session, const Wanted& wanted) {
 
 void add_contract(CLI::App& app, Invocation& invocation) {
   auto wanted = std::make_shared<Wanted>();
-  CLI::App& command = add_subcommand(
-      app, invocation, "contract",
-      "Run the kernel contract on a device: gates, planted controls, limits, receipts");
+  CLI::App& command =
+      add_subcommand(app, invocation, "contract",
+                     "Prove the kernels on a device: gates, planted controls, limits");
   command.add_option("--target,--device", wanted->device, "Where to run: host, cuda, cuda:N");
   command.add_option("--only", wanted->only, "Cases and controls whose names hold this word");
   command.add_flag("--list", wanted->list, "Print kernels, controls and bounds; run nothing");

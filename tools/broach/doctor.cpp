@@ -182,10 +182,8 @@ Result<ExitStatus> doctor(Session& session) {
 }  // namespace
 
 void add_doctor(CLI::App& app, Invocation& invocation) {
-  CLI::App& command =
-      add_subcommand(app, invocation, "doctor",
-                     "Show compilers, devices and cache layers: what was found, where, which "
-                     "versions, what was tried");
+  CLI::App& command = add_subcommand(
+      app, invocation, "doctor", "Show compilers, devices and cache layers, and what was tried");
   command.callback([&invocation] { invocation.action = doctor; });
 }
 

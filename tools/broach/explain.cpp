@@ -88,10 +88,9 @@ Result<ExitStatus> explain(Session& session, const Wanted& wanted) {
 
 void add_explain(CLI::App& app, Invocation& invocation) {
   auto wanted = std::make_shared<Wanted>();
-  CLI::App& command = add_subcommand(
-      app, invocation, "explain",
-      "Say whether a shape is in the cache and, if not, which key fields differ from "
-      "the nearest entry");
+  CLI::App& command =
+      add_subcommand(app, invocation, "explain",
+                     "Say whether a shape is cached, and if not, what differs nearest");
   command.add_option("SHAPE", wanted->shape, "The shape, in words")->required();
   command.add_option("--target", wanted->target, "The target: sm_90a, gfx90a, host…")
       ->default_val("host");

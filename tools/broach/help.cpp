@@ -25,20 +25,24 @@ constexpr char kEnvironmentHelp[] =
     "  BROACH_COMPILE_TIME_LIMIT, BROACH_COMPILE_MEMORY_LIMIT\n"
     "                               what one compile may use, in seconds and bytes";
 
+const char* text_of(const std::string& topic) {
+  if (topic == "exit-status") return kExitStatusHelp;
+  if (topic == "environment") return kEnvironmentHelp;
+  if (topic == "shapes") return kShapeHelp;
+  return "`broach --help` lists the commands, `broach COMMAND --help` a command's options, and\n"
+         "`broach help TOPIC` prints exit-status, environment or shapes.";
+}
+
 }  // namespace
 
 void add_help(CLI::App& app, Invocation& invocation) {
   auto topic = std::make_shared<std::string>();
   CLI::App* command = app.add_subcommand("help", "Print a topic: exit-status, environment, shapes");
   command->add_option("TOPIC", *topic, "exit-status, environment or shapes")
-      ->required()
       ->check(CLI::IsMember({"exit-status", "environment", "shapes"}));
   command->callback([&invocation, topic] {
     invocation.action = [topic](Session& session) -> Result<ExitStatus> {
-      const char* text = *topic == "exit-status"   ? kExitStatusHelp
-                         : *topic == "environment" ? kEnvironmentHelp
-                                                   : kShapeHelp;
-      session.output().text(std::string(text) + '\n');
+      session.output().text(std::string(text_of(*topic)) + '\n');
       return ExitStatus::kSuccess;
     };
   });

@@ -43,9 +43,8 @@ Result<ExitStatus> list(Session& session) {
 }  // namespace
 
 void add_journal(CLI::App& app, Invocation& invocation) {
-  CLI::App& command = add_subcommand(
-      app, invocation, "journal",
-      "List shapes that were asked for and missed; `warm --from-journal` takes them");
+  CLI::App& command =
+      add_subcommand(app, invocation, "journal", "List shapes that were asked for and missed");
   command.callback([&invocation] { invocation.action = list; });
 }
 

@@ -165,9 +165,8 @@ Result<ExitStatus> run(Session& session, const Wanted& wanted) {
 
 void add_run(CLI::App& app, Invocation& invocation) {
   auto wanted = std::make_shared<Wanted>();
-  CLI::App& command =
-      add_subcommand(app, invocation, "run",
-                     "Run one operator on made inputs, judge every output by float64, time it");
+  CLI::App& command = add_subcommand(
+      app, invocation, "run", "Run one operator on made inputs, judge every output, time it");
   command
       .add_option("SHAPE", wanted->shape,
                   "The family, and the shape in words; without words a Gemma-4-like decode")
