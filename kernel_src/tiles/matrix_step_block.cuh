@@ -95,7 +95,7 @@ inline void matrix_step_block(const unsigned short (&a)[16][16], const unsigned 
       for (int n = 0; n < 8; ++n) bits[n] = static_cast<int>(c[m][n]);
       LaneParts acc;
       take_lanes_apart<F32Format>(bits, acc);
-      Lanes top = acc.exponent;
+      Lanes top = acc.exponent > kLeastTop ? acc.exponent : Lanes{} + kLeastTop;
       for (int k = first; k < first + Step::kTerms; ++k) {
         const Lanes exponent = columns[k].exponent + row[k].exponent;
         top = exponent > top ? exponent : top;

@@ -6,9 +6,10 @@
 //
 // Every product is exact, with the exponent e_a + e_b (not renormalised; a subnormal counts with
 // its format's least exponent). The accumulator has its own exponent. Let E be the largest exponent
-// among the terms that are not zero. Each term is truncated toward zero onto the grid 2^(E - A), A
-// being the chip's alignment bits; the truncated terms are added exactly; the sum is rounded once:
-// toward zero to fp32 (subnormals kept, 2^128 and above is infinity), or to nearest even to f16.
+// among the terms that are not zero, and -133 at least (kLeastTop). Each term is truncated toward
+// zero onto the grid 2^(E - A), A being the chip's alignment bits; the truncated terms are added
+// exactly; the sum is rounded once: toward zero to fp32 (subnormals kept, 2^128 and above is
+// infinity), or to nearest even to f16.
 //
 // sm_90 and later: one step of 16 products, A = 25. sm_80 to sm_89: m16n8k16 is two steps of 8
 // products in k order, A = 24, fp32 between them.
@@ -58,6 +59,10 @@ struct Parts {
 
 /// Below every exponent of a product by more than any alignment, and far from overflow in sums.
 constexpr int kZeroExponent = -4096;
+
+/// The unit's grid is never finer than this exponent's: found on an H200, where any other floor
+/// disagrees with mma.sync on products near the least subnormal (tests/kernel_src/mma_probe_test).
+constexpr int kLeastTop = -133;
 
 constexpr unsigned kCanonicalNan = 0x7FFFFFFFU;
 constexpr unsigned short kCanonicalNanF16 = 0x7FFFU;
@@ -169,7 +174,7 @@ BROACH_MODEL AlignedSum aligned_sum(const unsigned short* a, int a_stride, const
   unsigned product[static_cast<unsigned>(kTerms)] = {};
   int exponent[static_cast<unsigned>(kTerms)] = {};
   bool negative[static_cast<unsigned>(kTerms)] = {};
-  int top = acc.exponent;
+  int top = acc.exponent > kLeastTop ? acc.exponent : kLeastTop;
   for (int i = 0; i < kTerms; ++i) {
     const Parts left = take_apart<In>(a[i * a_stride]);
     const Parts right = take_apart<In>(b[i * b_stride]);

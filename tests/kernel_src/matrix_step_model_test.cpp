@@ -130,6 +130,22 @@ TEST_CASE("subnormal operands and results are kept", "[kernel_src][matrix_step]"
   CHECK(run<Bf16Format>(in) == 0U);  // truncated to zero: +0
   in.c = 0x00000003U;
   CHECK(run<Bf16Format>(in) == 0x00000002U);  // 3 - 1/2 units
+  in.c = 0;
+  // -(2^-149 - 2^-157) - 2^-157 is -2^-149; terms below 2^-158 vanish one by one.
+  in.a[0] = bf16(-0x1.FEp-80F);
+  in.b[0] = bf16(0x1p-70F);
+  in.a[1] = bf16(-0x1p-80F);
+  in.b[1] = bf16(0x1p-77F);
+  CHECK(run<Bf16Format>(in) == 0x80000001U);
+  in.a[1] = in.a[2] = bf16(-0x1p-80F);
+  in.b[1] = in.b[2] = bf16(0x1.FEp-79F);
+  in.a[3] = bf16(-0x1p-80F);
+  in.b[3] = bf16(0x1.04p-78F);
+  CHECK(run<Bf16Format>(in) == 0U);
+  in = StepInputs{};
+  in.a[0] = 0x8001;
+  in.b[0] = bf16(0x1p-17F);
+  in.c = 0x00000003U;
 
   StepInputs half;
   half.a[0] = 0x0001;  // 2^-24 in f16

@@ -10,7 +10,8 @@ namespace broach::test {
 struct StepRule {
   int in_exponent_bits = 8;
   int in_fraction_bits = 7;
-  int align_bits = 25;  ///< The grid's unit is 2^-align_bits of the largest exponent's 1.0.
+  int align_bits = 25;   ///< The grid's unit is 2^-align_bits of the largest exponent's 1.0.
+  int least_top = -133;  ///< The largest exponent counts as this at least.
 };
 
 /// One fused step in exact rational arithmetic: every term is a whole multiple of 2^-400.
@@ -56,6 +57,7 @@ inline std::uint32_t exact_step(const StepRule& rule, std::span<const std::uint1
     any = true;
   }
   if (!any) return 0;
+  largest = std::max(largest, rule.least_top);
 
   // Division of whole numbers truncates toward zero in cpp_int, as the rule does.
   const cpp_int unit = cpp_int(1) << (kOrigin + largest - rule.align_bits);
