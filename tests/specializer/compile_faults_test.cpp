@@ -250,9 +250,12 @@ TEST_CASE("a missing worker, compiler or library is named with what was tried",
 TEST_CASE("workers end when their parent is killed", "[specializer][compile][multiprocess]") {
   int ends[2];
   REQUIRE(::pipe(ends) == 0);
+  TempDir scratch;
   const pid_t child = ::fork();
   if (child == 0) {
-    Compilers compilers(compilers_options());
+    auto options = compilers_options();
+    options.scratch = scratch.path();
+    Compilers compilers(options);
     const bool found = static_cast<bool>(compilers.identity(host()));
     pid_t worker = 0;
     if (found) worker = worker_pids().at(0);
@@ -280,7 +283,7 @@ TEST_CASE("workers end when their parent is killed", "[specializer][compile][mul
       return !(stat >> word >> name >> state) || state == "Z";
     };
     wait_until([&] { return ended(std::to_string(worker)) && ended(compiler); });
-    SUCCEED("both are gone");
+    CHECK(std::filesystem::is_empty(scratch.path()));
   } else {
     ::waitpid(child, nullptr, 0);
     BROACH_SKIP("no host compiler");

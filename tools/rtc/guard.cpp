@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -20,14 +21,16 @@ namespace broach::rtc {
 namespace {
 
 volatile pid_t first_parent = 0;
+volatile int watched_socket = -1;
 
 Error os_error(const char* what) {
   return Error{ErrorCode::kIo, std::string(what) + ": " + std::strerror(errno), ""};
 }
 
-// The kernel sends this when the *thread* that started us ends, which is no reason to stop.
+// The kernel sends this when the *thread* that started us ends, which is no reason to stop. When
+// the process ended, the watching thread is told by the hang-up that it waits for.
 void on_parent_signal(int) {
-  if (::getppid() != first_parent) ::kill(0, SIGKILL);
+  if (::getppid() != first_parent) ::shutdown(watched_socket, SHUT_RDWR);
 }
 
 }  // namespace
@@ -55,6 +58,7 @@ Result<int> take_socket() {
 
 void die_with_parent(int socket, std::string scratch) {
   first_parent = ::getppid();
+  watched_socket = socket;
   struct sigaction action {};
   action.sa_handler = on_parent_signal;
   action.sa_flags = SA_RESTART;

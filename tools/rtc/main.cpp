@@ -48,7 +48,11 @@ class Server {
     for (;;) {
       auto request = channel_.receive({});
       if (!request) {
-        if (request.error().code == ErrorCode::kCompilerDied) return 0;
+        if (request.error().code == ErrorCode::kCompilerDied) {
+          // Whoever watches the parent removes the temporary files and ends this process.
+          while (watched_) ::pause();
+          return 0;
+        }
         std::fprintf(stderr, "broach-rtc: %s\n", request.error().message.c_str());
         return 3;
       }
@@ -64,7 +68,8 @@ class Server {
   Message answer(const Message& request) try {
     if (const auto* first = std::get_if<OpenRequest>(&request)) {
       if (compiler_ != nullptr) return failed({ErrorCode::kInternal, "opened already", ""});
-      die_with_parent(channel_.fd(), first->scratch);
+      if (!watched_) die_with_parent(channel_.fd(), first->scratch);
+      watched_ = true;
       auto opened = open(*first);
       if (!opened) return failed(std::move(opened).error());
       compiler_ = std::move(*opened);
@@ -83,6 +88,7 @@ class Server {
 
   Channel channel_;
   std::unique_ptr<Compiler> compiler_;
+  bool watched_ = false;
 };
 
 }  // namespace
