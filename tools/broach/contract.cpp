@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
+#include <string_view>
 
 #include "broach/runtime.hpp"
 #include "runtime/runtime_state.hpp"
@@ -41,6 +43,15 @@ void keep_only(const std::string& word, contract::ContractRequest& request) {
   });
 }
 
+// A note is one line: a report's further lines become notes of their own.
+void note_each(Output& output, std::string_view lines) {
+  while (!lines.empty()) {
+    const std::size_t end = std::min(lines.find('\n'), lines.size());
+    output.note(lines.substr(0, end));
+    lines.remove_prefix(std::min(end + 1, lines.size()));
+  }
+}
+
 Result<ExitStatus> print_digests(Session& session, Runtime& runtime,
                                  const contract::ContractRequest& request) {
   auto lines = contract::digest_lines(bench_of(runtime), request);
@@ -77,12 +88,12 @@ Result<ExitStatus> run(Session& session, const Wanted& wanted) {
     host_bench = bench_of(*host);
     request.host = &host_bench;
   }
-  request.progress = [&output](std::string_view line) { output.note(line); };
+  request.progress = [&output](std::string_view lines) { note_each(output, lines); };
   const contract::ContractReport report = contract::run_contract(bench_of(*runtime), request);
   if (output.json()) {
     output.document(contract::to_json(report));
   } else {
-    output.text(contract::summary_of(report) + "\n");
+    output.text(contract::failures_of(report) + contract::summary_of(report) + "\n");
   }
   return report.passed() ? ExitStatus::kSuccess : ExitStatus::kDoesNotHold;
 }

@@ -127,6 +127,7 @@ Json to_document(const Ran& ran) {
           {"out_of_range", range.out_of_range},
           {"nonfinite_matched", range.nonfinite_matched},
           {"nonfinite_mismatch", range.nonfinite_mismatch},
+          {"first", range.first ? Json(contract::words_of(*range.first)) : Json(nullptr)},
           {"worst", range.worst ? Json(contract::words_of(*range.worst)) : Json(nullptr)},
           {"launches", ran.report.timed_launches},
           {"median_us", ran.report.median_us},
@@ -143,6 +144,7 @@ std::string to_text(const Ran& ran) {
       "  {} outputs checked against float64: {} pinned to one value, {} in a wider range, {} out "
       "of range, {} of the wrong class\n",
       range.checked, range.pinned, range.in_range, range.out_of_range, range.nonfinite_mismatch);
+  if (range.first) text += fmt::format("  first: {}\n", contract::words_of(*range.first));
   if (range.worst) text += fmt::format("  worst: {}\n", contract::words_of(*range.worst));
   text +=
       fmt::format("  {:.1f} us a launch (median of {}; the middle half lies within {:.1f} us)\n",

@@ -171,7 +171,7 @@ ContractReport run_contract(const Bench& bench, const ContractRequest& request) 
   for (const std::string& name : request.limit_targets) {
     auto target = specializer::parse_target(name);
     if (!target) {
-      report.limits.push_back({name, "", 0, 0, {target.error().message}, {}});
+      report.limits.push_back({name, "", 0, 0, {target.error().message}, {}, ""});
       continue;
     }
     report.limits.push_back(check_limits(*bench.forge, *target, request.limit_shapes));

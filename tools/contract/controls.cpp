@@ -7,8 +7,6 @@
 namespace broach::contract {
 namespace {
 
-constexpr std::uint32_t kManyMultiprocessors = 132;
-
 constexpr Control kControls[] = {
     {"window_early", "the window starts one key early", Arith::kChunk256, Needs::kWindow,
      Gate::kShapes, "the key before the window is a cell that no row sees, and holds NaN"},
@@ -32,7 +30,8 @@ constexpr Control kControls[] = {
     {"fold_unscaled", "a tile joins without exp(m_t - M)", Arith::kTile64, Needs::kWindow,
      Gate::kShapes, "a tile's weights are off by the factor left out, far beyond the range"},
     {"fold_reversed", "tiles are folded from the last to the first", Arith::kTile64, Needs::kWindow,
-     Gate::kSums, "values that cancel show in which order the tiles' sums were rounded"},
+     Gate::kSums,
+     "values that cancel show in which order a row's tiles were summed, however blocks share them"},
     {"whole_block_rerun", "one non-finite output re-runs every head of its block in float64",
      Arith::kTile64, Needs::kWindow, Gate::kNonFinite,
      "a neighbour that does not see the plant gets float64's bits instead of its own"},

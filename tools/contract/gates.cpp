@@ -36,9 +36,13 @@ void GateReport::judge(const RangeReport& report, std::string_view part) {
   range.add(report);
   comparisons += report.checked;
   if (report.passed()) return;
-  fail(fmt::format("{}: {} outputs out of range and {} of another class{}", part,
-                   report.out_of_range, report.nonfinite_mismatch,
-                   report.worst ? "; " + words_of(*report.worst) : std::string()));
+  std::string words = fmt::format("{}: {} outputs out of range and {} of another class", part,
+                                  report.out_of_range, report.nonfinite_mismatch);
+  if (report.first) words += "; first: " + words_of(*report.first);
+  if (report.worst && report.worst->steps_outside > report.first->steps_outside) {
+    words += "; worst: " + words_of(*report.worst);
+  }
+  fail(std::move(words));
 }
 
 GateReport run_gate(Gate gate, const GateInput& input) {

@@ -8,6 +8,7 @@
 #include "runtime/device.hpp"
 #include "runtime/load_plan.hpp"
 #include "runtime/window_rows/decode_launch.hpp"
+#include "runtime/window_rows/tile64_launch.hpp"
 #include "specializer/forge.hpp"
 #include "specializer/plan.hpp"
 #include "tools/contract/launch.hpp"
@@ -42,6 +43,10 @@ class Kernel {
   Result<std::vector<std::uint16_t>> run(const DecodeProblem& problem,
                                          Poison poison = Poison::kNan) const;
 
+  /// The same for a tile64 decode, its tiles spread over blocks as `schedule` says.
+  Result<std::vector<std::uint16_t>> run(const DecodeProblem& problem,
+                                         const runtime::Tile64Schedule& schedule) const;
+
   /// Lives no longer than the kernel.
   Decoder decoder() const;
 
@@ -52,6 +57,8 @@ class Kernel {
   const cache::Key& key() const noexcept { return loaded_.artifact.object->key.key; }
 
  private:
+  Decoder decoder(const runtime::DecodeLaunch& launch) const;
+
   Bench bench_;
   WindowRowsShape shape_;
   specializer::Plan plan_;

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 
 #include "runtime/launch_checks.hpp"
+#include "specializer/compilers.hpp"
 #include "specializer/limits.hpp"
 #include "specializer/plan.hpp"
 #include "specializer/shape.hpp"
@@ -48,20 +50,30 @@ const LaunchLimits* named(const std::vector<LaunchLimits>& limits, std::string_v
   return found == limits.end() ? nullptr : &*found;
 }
 
+// Why a compiler cannot build for the plan's target at all; empty when it builds an empty source
+// with the plan's options. One try, one worker: what dies on an empty source dies on every kernel.
+std::string unknown_target(specializer::Compilers& compilers, specializer::Plan plan) {
+  plan.sources.front().bytes = "\n";
+  plan.sources.resize(1);
+  plan.entries.clear();
+  auto compiled = compilers.compile(plan);
+  return compiled ? std::string() : compiled.error().message;
+}
+
+void add_once(std::vector<std::string>& lines, std::string line) {
+  if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(std::move(line));
+}
+
 class Checker {
  public:
   Checker(specializer::Forge& forge, const specializer::Target& target, LimitReport& report)
       : forge_(forge), target_(target), report_(report) {}
 
   void check(const WindowRowsShape& shape) {
-    if (auto served = specializer::check(shape, target_); !served) {
-      report_.notes.push_back(served.error().message);
-      return;
-    }
     auto plan = specializer::plan(shape, target_);
     if (!plan) return problem(plan.error().message);
     auto artifact = forge_.obtain(*plan, specializer::OnMiss::kCompile);
-    if (!artifact) return not_compiled(artifact.error());
+    if (!artifact) return problem(artifact.error().message);
     ++report_.binaries;
     const cache::Object& object = *artifact->object;
     auto again = specializer::read_limits(*plan, object.payload, object.provenance.log);
@@ -89,12 +101,6 @@ class Checker {
     report_.problems.push_back(target_.name + ": " + std::move(words));
   }
 
-  // A compiler that does not know the target is a fact about the machine, not about the kernel.
-  void not_compiled(const Error& error) {
-    if (error.code == ErrorCode::kCompileFailed) return problem(error.message);
-    report_.notes.push_back(error.message);
-  }
-
   void check_entry(const specializer::KernelEntry& entry, const std::vector<LaunchLimits>& stated,
                    const std::vector<LaunchLimits>& again,
                    const std::vector<LaunchLimits>& recorded,
@@ -118,7 +124,7 @@ class Checker {
       problem(fits.error().message);
     }
     if (limits->spill_bytes.value_or(0) > 0 || limits->vgpr_spills.value_or(0) > 0) {
-      report_.notes.push_back(fmt::format("{}: {} spills", target_.name, entry.function));
+      add_once(report_.notes, fmt::format("{}: {} spills", target_.name, entry.function));
     }
   }
 
@@ -164,11 +170,27 @@ LimitReport check_limits(specializer::Forge& forge, const specializer::Target& t
   report.target = target.name;
   auto compiler = forge.compilers().identity(target);
   if (!compiler) {
-    report.notes.push_back(compiler.error().message);
+    report.not_compiled = compiler.error().message;
     return report;
   }
   report.compiler = compiler->words;
-  for (const WindowRowsShape& shape : shapes) Checker(forge, target, report).check(shape);
+  std::vector<WindowRowsShape> served;
+  for (const WindowRowsShape& shape : shapes) {
+    if (auto checked = specializer::check(shape, target)) {
+      served.push_back(shape);
+    } else {
+      add_once(report.notes, checked.error().message);
+    }
+  }
+  if (served.empty()) {
+    report.not_compiled = "no shape of the contract is served for " + target.name;
+    return report;
+  }
+  if (auto plan = specializer::plan(served.front(), target)) {
+    report.not_compiled = unknown_target(forge.compilers(), std::move(*plan));
+    if (!report.not_compiled.empty()) return report;
+  }
+  for (const WindowRowsShape& shape : served) Checker(forge, target, report).check(shape);
   return report;
 }
 

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cmath>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "tools/contract/bounds.hpp"
@@ -15,15 +16,19 @@
 namespace broach::contract {
 namespace {
 
+bool earlier(const Offender& a, const Offender& b) {
+  return std::tie(a.row, a.head, a.dim) < std::tie(b.row, b.head, b.dim);
+}
+
 // Whether the first offence is worse: a wrong class before any distance, then the greater distance,
 // then the earlier output, so that the report does not depend on the threads' order.
 bool worse(const Offender& a, const Offender& b) {
   if (a.steps_outside != b.steps_outside) return a.steps_outside > b.steps_outside;
-  if (a.row != b.row) return a.row < b.row;
-  return a.head != b.head ? a.head < b.head : a.dim < b.dim;
+  return earlier(a, b);
 }
 
 void blame(RangeReport& report, const Offender& offender) {
+  if (!report.first || earlier(offender, *report.first)) report.first = offender;
   if (!report.worst || worse(offender, *report.worst)) report.worst = offender;
 }
 
@@ -90,6 +95,7 @@ void RangeReport::add(const RangeReport& other) {
   out_of_range += other.out_of_range;
   nonfinite_matched += other.nonfinite_matched;
   nonfinite_mismatch += other.nonfinite_mismatch;
+  if (other.first) blame(*this, *other.first);
   if (other.worst) blame(*this, *other.worst);
 }
 

@@ -33,6 +33,7 @@ struct RangeReport {
   std::uint64_t out_of_range = 0;
   std::uint64_t nonfinite_matched = 0;
   std::uint64_t nonfinite_mismatch = 0;  ///< NaN, +inf, -inf or finite where float64 has another.
+  std::optional<Offender> first;         ///< In the order of rows, heads and dims.
   std::optional<Offender> worst;
 
   bool passed() const noexcept { return checked > 0 && out_of_range + nonfinite_mismatch == 0; }

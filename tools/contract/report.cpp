@@ -17,6 +17,7 @@ Json range_json(const RangeReport& range) {
                {"out_of_range", range.out_of_range},
                {"nonfinite_matched", range.nonfinite_matched},
                {"nonfinite_mismatch", range.nonfinite_mismatch}};
+  if (range.first) json["first"] = words_of(*range.first);
   if (range.worst) json["worst"] = words_of(*range.worst);
   return json;
 }
@@ -70,9 +71,8 @@ std::string line_of(const ControlReport& report) {
 }
 
 std::string line_of(const LimitReport& report) {
-  if (report.compiler.empty()) {
-    return fmt::format("skip {}: {}", report.target,
-                       report.notes.empty() ? "no compiler" : report.notes.front());
+  if (!report.not_compiled.empty()) {
+    return fmt::format("skip {}: not compiled here: {}", report.target, report.not_compiled);
   }
   std::string line = fmt::format("{} {}: {} functions of {} binaries by {}",
                                  report.problems.empty() ? "pass" : "FAIL", report.target,
@@ -80,6 +80,20 @@ std::string line_of(const LimitReport& report) {
   for (const std::string& problem : report.problems) line += "\n  " + problem;
   for (const std::string& note : report.notes) line += "\n  note: " + note;
   return line;
+}
+
+std::string failures_of(const ContractReport& report) {
+  std::string text;
+  for (const KernelReport& kernel : report.kernels) {
+    if (!kernel.passed()) text += line_of(kernel) + "\n";
+  }
+  for (const ControlReport& control : report.controls) {
+    if (!control.red) text += line_of(control) + "\n";
+  }
+  for (const LimitReport& limit : report.limits) {
+    if (!limit.problems.empty()) text += line_of(limit) + "\n";
+  }
+  return text;
 }
 
 std::string summary_of(const ContractReport& report) {
@@ -114,6 +128,7 @@ nlohmann::ordered_json to_json(const ContractReport& report) {
   for (const LimitReport& limit : report.limits) {
     limits.push_back({{"target", limit.target},
                       {"compiler", limit.compiler},
+                      {"not_compiled", limit.not_compiled},
                       {"binaries", limit.binaries},
                       {"functions", limit.functions},
                       {"problems", limit.problems},

@@ -15,6 +15,9 @@ std::string line_of(const LimitReport& report);
 /// "SUMMARY <target> <n> kernels: <n> pass gates 1-4, <n> fail, …"
 std::string summary_of(const ContractReport& report);
 
+/// The lines of what failed, was missed or does not fit, one after the other; empty when all holds.
+std::string failures_of(const ContractReport& report);
+
 /// Every figure as one JSON object.
 nlohmann::ordered_json to_json(const ContractReport& report);
 

@@ -1,0 +1,159 @@
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "specializer/plan.hpp"
+#include "specializer/target.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/tools/opened_runtime.hpp"
+#include "tests/tools/program.hpp"
+#include "tools/contract/contract.hpp"
+#include "tools/contract/report.hpp"
+
+using namespace broach;
+using namespace broach::contract;
+
+namespace {
+
+constexpr std::string_view kFault = "merge_unscaled";
+
+const Control& planted_fault() {
+  const auto found = std::find_if(controls().begin(), controls().end(),
+                                  [](const Control& one) { return one.name == kFault; });
+  REQUIRE(found != controls().end());
+  return *found;
+}
+
+specializer::Plan plan_of(const Bench& bench, const WindowRowsShape& shape,
+                          const std::string& control) {
+  auto plan = specializer::plan(shape, bench.device->target(), {control, Switch::kOff});
+  REQUIRE(plan);
+  return *std::move(plan);
+}
+
+cache::Object object_of(const Bench& bench, const specializer::Plan& plan) {
+  auto artifact = bench.forge->obtain(plan, specializer::OnMiss::kCompile);
+  if (!artifact) FAIL(artifact.error().message << artifact.error().detail);
+  return *artifact->object;
+}
+
+/// Lets the cache serve one kernel's binary under another's key.
+void exchange(const Bench& bench, const specializer::Plan& binary, const specializer::Plan& key) {
+  cache::Object object = object_of(bench, binary);
+  auto record = bench.forge->key(key);
+  REQUIRE(record);
+  object.key = *record;
+  bench.forge->cache().publish(std::move(object));
+}
+
+bool holds(const std::string& text, std::string_view words) {
+  return text.find(words) != std::string::npos;
+}
+
+test::Ended run_control(const std::filesystem::path& cache) {
+  const test::TempDir home;
+  return test::Program(home.path())
+      .set("BROACH_CACHE_DIR", cache.string())
+      .run({"contract", "--target", "host", "--only", std::string(kFault), "--no-limits"});
+}
+
+}  // namespace
+
+TEST_CASE("the command ends with 0 when its control is red and with 1 when it is missed",
+          "[tools][contract][controls]") {
+  const test::TempDir empty;
+  const test::Ended red = run_control(empty.path());
+  INFO(red.err);
+  CHECK(red.status == 0);
+  CHECK(holds(red.out, "1 controls: 1 red as planted, 0 missed"));
+  CHECK_FALSE(holds(red.err, "\\n"));
+
+  const test::OpenedRuntime host("host");
+  REQUIRE(host.runtime);
+  const WindowRowsShape shape = control_case(planted_fault()).recipe.shape;
+  exchange(host.bench, plan_of(host.bench, shape, ""),
+           plan_of(host.bench, shape, std::string(kFault)));
+  const test::Ended missed = run_control(host.dir.path());
+  CHECK(missed.status == 1);
+  CHECK(holds(missed.out, "MISSED merge_unscaled (gate 3): stayed green\n"));
+  CHECK(holds(missed.out, "1 controls: 0 red as planted, 1 missed"));
+}
+
+TEST_CASE("a gate that fails names the case and the first output that is wrong",
+          "[tools][contract][gates]") {
+  const test::OpenedRuntime host("host");
+  REQUIRE(host.runtime);
+  DecodeCase one = control_case(planted_fault());
+  one.name = "a case with a faulty binary";
+  one.twins = Twins::kGeneric;
+  exchange(host.bench, plan_of(host.bench, one.recipe.shape, std::string(kFault)),
+           plan_of(host.bench, one.recipe.shape, ""));
+  ContractRequest request;
+  request.cases = {one};
+  const ContractReport report = run_contract(host.bench, request);
+  CHECK_FALSE(report.passed());
+  CHECK(report.failed() == 1);
+  const std::string failures = failures_of(report);
+  INFO(failures);
+  CHECK(failures.starts_with("FAIL a case with a faulty binary: "));
+  CHECK(holds(failures, "gate 3 (shapes): a case with a faulty binary: "));
+  CHECK(holds(failures, "; first: row 0 head 0 dim 0: "));
+  CHECK(holds(summary_of(report), "0 pass gates 1-4, 1 fail"));
+}
+
+TEST_CASE("tiles folded in the wrong order turn the sums red whatever the device would pick",
+          "[tools][contract][controls]") {
+  const test::OpenedRuntime host("host");
+  REQUIRE(host.runtime);
+  const auto found = std::find_if(controls().begin(), controls().end(), [](const Control& one) {
+    return one.name == std::string_view("fold_reversed");
+  });
+  REQUIRE(found != controls().end());
+  const DecodeCase one = control_case(*found);
+  auto kernel = Kernel::load(host.bench, one.recipe.shape, {"fold_reversed", Switch::kOff});
+  REQUIRE(kernel);
+  const GateReport sums = gate_sums({&*kernel, &one, nullptr, {}, 1});
+  std::string failures;
+  for (const std::string& failure : sums.failures) failures += failure + "\n";
+  INFO(failures);
+  CHECK(holds(failures, "folded by the last block: "));
+  CHECK(holds(failures, "folded by a second kernel: "));
+}
+
+TEST_CASE("a target that the compiler does not know is not compiled and no problem",
+          "[tools][contract][limits]") {
+  const test::OpenedRuntime host("host");
+  REQUIRE(host.runtime);
+  const bool on_arm = specializer::native_host_target() == "host-aarch64";
+  const auto other = specializer::parse_target(on_arm ? "host-x86-64-v3" : "host-aarch64");
+  REQUIRE(other);
+  const WindowRowsShape shape = control_case(planted_fault()).recipe.shape;
+  const LimitReport report = check_limits(*host.bench.forge, *other, {shape, shape});
+  const std::string line = line_of(report);
+  INFO(line);
+  CHECK(report.problems.empty());
+  CHECK(report.binaries == 0);
+  CHECK(line.starts_with("skip " + other->name + ": not compiled here: "));
+  CHECK_FALSE(holds(line, "\n"));
+}
+
+TEST_CASE("limits that are not the binary's are a problem", "[tools][contract][limits]") {
+  const test::OpenedRuntime host("host");
+  REQUIRE(host.runtime);
+  const specializer::Target& target = host.bench.device->target();
+  const WindowRowsShape shape = control_case(planted_fault()).recipe.shape;
+  const specializer::Plan plan = plan_of(host.bench, shape, "");
+  cache::Object object = object_of(host.bench, plan);
+  CHECK(check_limits(*host.bench.forge, target, {shape}).problems.empty());
+
+  const test::OpenedRuntime other("host");
+  REQUIRE(other.runtime);
+  REQUIRE_FALSE(object.limits.empty());
+  object.limits.front().static_shared = object.limits.front().static_shared.value_or(0) + 16;
+  other.bench.forge->cache().publish(std::move(object));
+  const LimitReport report = check_limits(*other.bench.forge, target, {shape});
+  REQUIRE(report.problems.size() == 1);
+  CHECK(holds(report.problems.front(), "its binary read again differ: static_shared"));
+  CHECK(line_of(report).starts_with("FAIL "));
+}
