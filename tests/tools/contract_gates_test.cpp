@@ -95,8 +95,7 @@ TEST_CASE("a planted fault turns its gate red, and one that is not planted is mi
   CHECK(report.missed() == 1);
 }
 
-TEST_CASE("every planted fault turns its gate red",
-          "[tools][contract][controls][slow]") {
+TEST_CASE("every planted fault turns its gate red", "[tools][contract][controls][slow]") {
   Opened host("host");
   REQUIRE(host.runtime);
   for (const Control& control : controls()) {
