@@ -25,6 +25,7 @@ CLI::App& add_subcommand(CLI::App& app, Invocation& invocation, const std::strin
                          const std::string& description);
 
 // One a file. Each declares its options on `app` and sets `invocation.action` when it is chosen.
+void add_diff(CLI::App& app, Invocation& invocation);
 void add_doctor(CLI::App& app, Invocation& invocation);
 void add_explain(CLI::App& app, Invocation& invocation);
 void add_gc(CLI::App& app, Invocation& invocation);

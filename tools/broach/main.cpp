@@ -29,6 +29,7 @@ ExitStatus run(int argc, char** argv) {
   add_show(app, invocation);
   add_limits(app, invocation);
   add_explain(app, invocation);
+  add_diff(app, invocation);
   add_run(app, invocation);
   add_contract(app, invocation);
   add_verify(app, invocation);

@@ -1,0 +1,179 @@
+#include "tools/broach/cache_diff.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <system_error>
+#include <tuple>
+#include <utility>
+
+namespace broach::tool {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Figure {
+  const char* name;
+  std::optional<std::uint32_t> LaunchLimits::*value;
+  Gate gate;
+};
+
+constexpr Figure kFigures[] = {
+    {"registers", &LaunchLimits::registers, Gate::kRegisters},
+    {"spill_bytes", &LaunchLimits::spill_bytes, Gate::kSpills},
+    // Spilled scalars are not part of the bytes: they go to vector registers first.
+    {"sgpr_spills", &LaunchLimits::sgpr_spills, Gate::kSpills},
+    {"stack_bytes", &LaunchLimits::stack_bytes, Gate::kNone},
+    {"static_shared", &LaunchLimits::static_shared, Gate::kNone},
+    {"max_threads", &LaunchLimits::max_threads, Gate::kNone},
+};
+
+using Plan = std::tuple<std::string, std::string, std::string>;
+
+Plan plan_of(const cache::Object& object) {
+  return {object.description.family, object.description.target, object.description.shape_json};
+}
+
+/// The object of each plan that was made last; the key settles a tie.
+std::map<Plan, cache::Object> newest(std::vector<cache::Object> objects, std::uint64_t& passed_by) {
+  std::map<Plan, cache::Object> plans;
+  for (cache::Object& object : objects) {
+    const auto [at, added] = plans.try_emplace(plan_of(object), object);
+    if (added) continue;
+    ++passed_by;
+    const auto age = [](const cache::Object& o) {
+      return std::tie(o.provenance.created_unix_ms, o.key.key);
+    };
+    if (age(at->second) < age(object)) at->second = std::move(object);
+  }
+  return plans;
+}
+
+Json number(const std::optional<std::uint32_t>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+void compare_functions(const cache::Object& before, const cache::Object& after,
+                       std::vector<FieldChange>& changes) {
+  std::map<std::string, std::pair<const LaunchLimits*, const LaunchLimits*>> functions;
+  for (const LaunchLimits& limits : before.limits) functions[limits.function].first = &limits;
+  for (const LaunchLimits& limits : after.limits) functions[limits.function].second = &limits;
+  for (const auto& [name, sides] : functions) {
+    const auto& [was, is] = sides;
+    if (was == nullptr || is == nullptr) {
+      changes.push_back({name, "present", was != nullptr, is != nullptr, Gate::kNone});
+    }
+    // A function that is new is measured from nothing, so that its spills are not overlooked.
+    const LaunchLimits none;
+    for (const Figure& figure : kFigures) {
+      const auto& old_value = (was == nullptr ? none : *was).*figure.value;
+      const auto& new_value = (is == nullptr ? none : *is).*figure.value;
+      if (old_value == new_value) continue;
+      changes.push_back({name, figure.name, number(old_value), number(new_value), figure.gate});
+    }
+  }
+}
+
+std::vector<FieldChange> differences(const cache::Object& before, const cache::Object& after) {
+  std::vector<FieldChange> changes;
+  const auto compare_field = [&](const char* name, const Json& was, const Json& is, Gate gate) {
+    if (was != is) changes.push_back({"", name, was, is, gate});
+  };
+  compare_field("compiler", before.description.compiler, after.description.compiler, Gate::kNone);
+  compare_field("source_hash", before.description.source_hash, after.description.source_hash,
+                Gate::kNone);
+  compare_field("payload_bytes", before.payload.size(), after.payload.size(), Gate::kBytes);
+  compare_functions(before, after, changes);
+  return changes;
+}
+
+cache::Object without_payload(cache::Object object) {
+  object.payload = {};
+  return object;
+}
+
+Error not_usable(const std::string& directory, std::string_view why) {
+  return {ErrorCode::kInvalidArgument, fmt::format("\"{}\" cannot be compared: {}", directory, why),
+          ""};
+}
+
+}  // namespace
+
+std::string_view name_of(Gate gate) noexcept {
+  switch (gate) {
+    case Gate::kSpills:
+      return "spills";
+    case Gate::kRegisters:
+      return "registers";
+    case Gate::kBytes:
+      return "bytes";
+    case Gate::kNone:
+      break;
+  }
+  return "";
+}
+
+bool FieldChange::grew() const {
+  if (!after.is_number()) return false;
+  const auto now = after.get<std::uint64_t>();
+  if (before.is_number()) return now > before.get<std::uint64_t>();
+  return gate == Gate::kSpills && now > 0;
+}
+
+CacheDiff compare(std::vector<cache::Object> before, std::vector<cache::Object> after) {
+  CacheDiff diff;
+  auto was = newest(std::move(before), diff.passed_by);
+  auto is = newest(std::move(after), diff.passed_by);
+  for (auto& [plan, object] : was) {
+    const auto match = is.find(plan);
+    if (match == is.end()) {
+      diff.only_before.push_back(without_payload(std::move(object)));
+      continue;
+    }
+    auto fields = differences(object, match->second);
+    if (fields.empty()) {
+      ++diff.same;
+    } else {
+      diff.changed.push_back(
+          {object.description, object.key.key, match->second.key.key, std::move(fields)});
+    }
+    is.erase(match);
+  }
+  for (auto& [plan, object] : is) {
+    diff.only_after.push_back(without_payload(std::move(object)));
+  }
+  return diff;
+}
+
+Result<std::vector<cache::Object>> objects_in(const std::string& directory) {
+  std::error_code failed;
+  const fs::path path = fs::absolute(directory, failed);
+  if (directory.empty() || failed) return not_usable(directory, "it names no directory");
+  cache::CacheOptions options;
+  options.read_only = {path};
+  options.notice = [](std::string_view) {};  // The error says it.
+  const auto cache = cache::Cache::open(std::move(options));
+  for (const cache::LayerStatus& status : cache->layers()) {
+    if (!status.usable) return not_usable(directory, status.why);
+  }
+  if (!fs::is_directory(path / "objects", failed)) {
+    return not_usable(directory, "it is not a cache directory, which has a folder \"objects\"");
+  }
+  const auto keys = cache->keys_starting_with("");
+  if (!keys) return keys.error();
+  std::vector<cache::Object> objects;
+  for (const cache::Key& key : *keys) {
+    auto object = cache->read(key);
+    if (!object) {
+      return Error{object.error().code,
+                   fmt::format("{} in {}: {}", key.hex(), path.string(), object.error().message),
+                   object.error().detail};
+    }
+    if (*object) objects.push_back(std::move(**object));  // Else it was evicted meanwhile.
+  }
+  return objects;
+}
+
+}  // namespace broach::tool
