@@ -36,6 +36,7 @@ void add_ls(CLI::App& app, Invocation& invocation);
 void add_quarantine(CLI::App& app, Invocation& invocation);
 void add_run(CLI::App& app, Invocation& invocation);
 void add_show(CLI::App& app, Invocation& invocation);
+void add_stats(CLI::App& app, Invocation& invocation);
 void add_verify(CLI::App& app, Invocation& invocation);
 void add_warm(CLI::App& app, Invocation& invocation);
 

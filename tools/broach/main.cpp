@@ -36,6 +36,7 @@ ExitStatus run(int argc, char** argv) {
   add_gc(app, invocation);
   add_quarantine(app, invocation);
   add_journal(app, invocation);
+  add_stats(app, invocation);
   add_help(app, invocation);
   try {
     app.parse(argc, argv);

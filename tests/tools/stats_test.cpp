@@ -1,0 +1,110 @@
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "cache/cache.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/temp_dir.hpp"
+#include "tests/tools/made_objects.hpp"
+#include "tests/tools/program.hpp"
+#include "tools/broach/exposition.hpp"
+
+using namespace broach::test;
+using Json = nlohmann::json;
+
+namespace {
+
+/// The first line that the exposition format does not allow; empty where all parse.
+std::string first_wrong_line(const std::string& text) {
+  static const std::regex comment(R"re(# (HELP|TYPE) (broach_[a-z_]+) (.+))re");
+  static const std::regex sample(R"re((broach_[a-z_]+)(\{[a-z_]+="([^"\\]|\\[\\"n])*")re"
+                                 R"re((,[a-z_]+="([^"\\]|\\[\\"n])*")*\})? \d+)re");
+  std::set<std::string> helped;
+  std::set<std::string> typed;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    std::smatch parts;
+    if (std::regex_match(line, parts, comment)) {
+      auto& told = parts[1] == "HELP" ? helped : typed;
+      const bool known = parts[1] == "HELP" || parts[3] == "counter" || parts[3] == "gauge";
+      if (known && told.insert(parts[2]).second) continue;
+    } else if (std::regex_match(line, parts, sample)) {
+      if (helped.contains(parts[1]) && typed.contains(parts[1])) continue;
+    }
+    return line.empty() ? "(an empty line)" : line;
+  }
+  return "";
+}
+
+/// A cache of two targets, one of them with two entries, and one missed shape.
+void fill(const Program& program) {
+  publish_in(program.cache(), made_object("one"));
+  publish_in(program.cache(), made_object("two"));
+  auto other = made_object("three");
+  other.description.target.assign("gfx90a");
+  publish_in(program.cache(), other);
+  broach::cache::CacheOptions options;
+  options.directories = {program.cache()};
+  broach::cache::Cache::open(options)->record_miss({"window_rows", "{}", "sm_90a", 3, 1});
+}
+
+}  // namespace
+
+TEST_CASE("stats counts what a cache holds by target and family", "[tools][stats]") {
+  const TempDir dir;
+  const Program program(dir.path());
+  fill(program);
+  const Ended ended = program.run({"stats", "--json"});
+  CAPTURE(ended.err);
+  CHECK(ended.status == 0);
+  const Json json = Json::parse(ended.out);
+  REQUIRE(json["held"].size() == 2);
+  CHECK(json["held"][0]["target"] == "gfx90a");
+  CHECK(json["held"][0]["entries"] == 1);
+  CHECK(json["held"][1]["entries"] == 2);
+  CHECK(json["held"][1]["bytes"] > 2 * 4096);
+  CHECK(json["total"]["entries"] == 3);
+  CHECK(json["total"]["compile_ms"] == 360);
+  CHECK(json["journal"]["shapes"] == 1);
+  CHECK(json["journal"]["misses"] == 3);
+  CHECK(json["quarantine"]["objects"] == 0);
+  CHECK(json["failures"] == 0);
+  const Ended text = program.run({"stats"});
+  CHECK(text.status == 0);
+  CHECK(text.out.find("gfx90a") != std::string::npos);
+}
+
+TEST_CASE("the Prometheus text parses line by line", "[tools][stats]") {
+  const TempDir dir;
+  const Program program(dir.path());
+  fill(program);
+  const Ended ended = program.run({"stats", "--prometheus"});
+  CHECK(ended.status == 0);
+  CHECK(first_wrong_line(ended.out).empty());
+  CHECK(ended.out.find("broach_cache_entries{target=\"sm_90a\",family=\"window_rows\"} 2\n") !=
+        std::string::npos);
+  CHECK(ended.out.find("broach_journal_misses 3\n") != std::string::npos);
+  CHECK(program.run({"stats", "--prometheus", "--json"}).status == 2);
+}
+
+TEST_CASE("label values with quotes, backslashes and line breaks stay one value",
+          "[tools][stats]") {
+  broach::tool::Exposition exposition;
+  exposition.metric("broach_made", broach::tool::Exposition::Kind::kCounter, "Made up.");
+  exposition.sample({{"name", "a\"b\\c\nd"}}, 7);
+  CHECK(exposition.text() ==
+        "# HELP broach_made Made up.\n# TYPE broach_made counter\n"
+        "broach_made{name=\"a\\\"b\\\\c\\nd\"} 7\n");
+  CHECK(first_wrong_line(exposition.text()).empty());
+}
+
+TEST_CASE("the check of the Prometheus text finds lines that are none", "[tools][stats]") {
+  CHECK(first_wrong_line("broach_made 7\n") == "broach_made 7");
+  const std::string head = "# HELP broach_made Made up.\n# TYPE broach_made gauge\n";
+  CHECK(first_wrong_line(head + "broach_made 7\n").empty());
+  CHECK_FALSE(first_wrong_line(head + "broach_made{a=\"b\"c\"} 7\n").empty());
+  CHECK_FALSE(first_wrong_line(head + "broach_made seven\n").empty());
+  CHECK_FALSE(first_wrong_line(head + "# TYPE broach_made gauge\n").empty());
+}
