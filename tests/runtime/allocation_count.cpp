@@ -15,6 +15,9 @@ std::uint64_t allocation_count() noexcept { return allocations; }
 
 }  // namespace broach::test
 
+// AddressSanitizer pairs every delete with its own new, so there nothing is counted.
+#if !defined(__SANITIZE_ADDRESS__)
+
 void* operator new(std::size_t bytes) {
   ++allocations;
   void* memory = std::malloc(bytes == 0 ? 1 : bytes);
@@ -34,3 +37,5 @@ void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+
+#endif
