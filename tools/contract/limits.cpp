@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "cache/limit_fields.hpp"
 #include "runtime/launch_checks.hpp"
 #include "specializer/compilers.hpp"
 #include "specializer/limits.hpp"
@@ -16,29 +16,6 @@
 
 namespace broach::contract {
 namespace {
-
-struct Field {
-  std::string_view name;
-  std::optional<std::uint32_t> LaunchLimits::*value;
-};
-
-constexpr Field kFields[] = {
-    {"registers", &LaunchLimits::registers},
-    {"spill_bytes", &LaunchLimits::spill_bytes},
-    {"stack_bytes", &LaunchLimits::stack_bytes},
-    {"static_shared", &LaunchLimits::static_shared},
-    {"max_dynamic_shared", &LaunchLimits::max_dynamic_shared},
-    {"constant_bytes", &LaunchLimits::constant_bytes},
-    {"max_threads", &LaunchLimits::max_threads},
-    {"launch_bounds", &LaunchLimits::launch_bounds},
-    {"barriers", &LaunchLimits::barriers},
-    {"wave_size", &LaunchLimits::wave_size},
-    {"vgprs", &LaunchLimits::vgprs},
-    {"agprs", &LaunchLimits::agprs},
-    {"sgprs", &LaunchLimits::sgprs},
-    {"vgpr_spills", &LaunchLimits::vgpr_spills},
-    {"sgpr_spills", &LaunchLimits::sgpr_spills},
-};
 
 // A driver counts what it adds itself under these; registers, memory and threads are the binary's.
 constexpr std::string_view kLiveFields[] = {"registers", "static_shared", "max_threads"};
@@ -131,13 +108,13 @@ class Checker {
   void check_live(const LaunchLimits& limits, const LaunchLimits& reported) {
     LaunchLimits stated;
     LaunchLimits said;
-    for (const Field& field : kFields) {
+    for (const cache::LimitField& field : cache::kLimitFields) {
       if (std::find(std::begin(kLiveFields), std::end(kLiveFields), field.name) ==
           std::end(kLiveFields)) {
         continue;
       }
-      stated.*field.value = limits.*field.value;
-      said.*field.value = reported.*field.value;
+      stated.*field.member = limits.*field.member;
+      said.*field.member = reported.*field.member;
     }
     const std::string differs = difference(stated, said);
     if (!differs.empty()) {
@@ -155,9 +132,9 @@ class Checker {
 
 std::string difference(const LaunchLimits& a, const LaunchLimits& b) {
   std::string words;
-  for (const Field& field : kFields) {
-    const auto& left = a.*field.value;
-    const auto& right = b.*field.value;
+  for (const cache::LimitField& field : cache::kLimitFields) {
+    const auto& left = a.*field.member;
+    const auto& right = b.*field.member;
     if (!left || !right || *left == *right) continue;
     words += fmt::format("{}{} {} and {}", words.empty() ? "" : ", ", field.name, *left, *right);
   }
