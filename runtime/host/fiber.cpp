@@ -67,7 +67,14 @@ StackSet::StackSet(StackSet&& other) noexcept
       guard_bytes_(other.guard_bytes_) {}
 
 StackSet::~StackSet() {
-  if (base_ != nullptr) munmap(base_, count_ * (stack_bytes_ + guard_bytes_));
+  if (base_ == nullptr) return;
+  const std::size_t bytes = count_ * (stack_bytes_ + guard_bytes_);
+#ifdef BROACH_ASAN
+  // Fibers end where they stand, so their frames' red zones are still marked; whatever is mapped
+  // here next must not inherit them.
+  ASAN_UNPOISON_MEMORY_REGION(base_, bytes);
+#endif
+  munmap(base_, bytes);
 }
 
 std::span<std::byte> StackSet::stack(std::size_t index) const noexcept {

@@ -222,7 +222,8 @@ GateReport gate_nonfinite(const GateInput& input) {
                      [](std::int32_t, std::int32_t) { return false; }};
   const std::string changed = disturbed(problem, unseen, *clean, *beside_nan, report.comparisons);
   if (!changed.empty()) report.fail(fmt::format("{}: {}", unseen.name, changed));
-  for (const Plant& plant : Planter(problem).plants()) {
+  const Planter planter(problem);  // The plants refer to it.
+  for (const Plant& plant : planter.plants()) {
     try_plant(input, problem, plant, *clean, report);
   }
   if (report.range.nonfinite_matched + report.range.nonfinite_mismatch == 0) {
