@@ -24,6 +24,19 @@ target_link_libraries(
 target_include_directories(broach_libelf SYSTEM INTERFACE ${BROACH_LIBELF_INCLUDE})
 find_package(ZLIB REQUIRED)
 
+# Redis's protocol, without its connections: the static archive likewise, also because the layout of
+# its replies differs between versions.
+find_library(BROACH_HIREDIS NAMES libhiredis.a hiredis REQUIRED)
+find_path(BROACH_HIREDIS_INCLUDE NAMES hiredis/hiredis.h REQUIRED)
+add_library(broach_hiredis INTERFACE)
+target_link_libraries(broach_hiredis INTERFACE ${BROACH_HIREDIS})
+target_include_directories(broach_hiredis SYSTEM INTERFACE ${BROACH_HIREDIS_INCLUDE})
+
+# Headers alone: the library is opened at run time, by whoever has a remote tier.
+find_path(BROACH_CURL_INCLUDE NAMES curl/curl.h REQUIRED)
+add_library(broach_curl_headers INTERFACE)
+target_include_directories(broach_curl_headers SYSTEM INTERFACE ${BROACH_CURL_INCLUDE})
+
 if(BROACH_BUILD_TESTS)
   find_path(BROACH_CATCH2_INCLUDE NAMES catch2/catch.hpp catch2/catch_all.hpp REQUIRED)
 endif()

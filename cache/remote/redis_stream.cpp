@@ -1,0 +1,188 @@
+#include "cache/remote/redis_stream.hpp"
+
+#include <hiredis/hiredis.h>
+#include <poll.h>
+
+#include <array>
+#include <cerrno>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace broach::cache::remote {
+namespace {
+
+// What a value's reply has besides the value.
+constexpr std::uint64_t kReplyHeadBytes = 64;
+
+Result<std::string> format(std::span<const std::string_view> words) {
+  std::vector<const char*> pointers;
+  std::vector<std::size_t> lengths;
+  for (const std::string_view word : words) {
+    pointers.push_back(word.data());
+    lengths.push_back(word.size());
+  }
+  char* bytes = nullptr;
+  const int length = redisFormatCommandArgv(&bytes, static_cast<int>(words.size()), pointers.data(),
+                                            lengths.data());
+  if (length < 0) return Error{ErrorCode::kOutOfMemory, "no memory for a Redis command", "memory"};
+  std::string command(bytes, static_cast<std::size_t>(length));
+  redisFreeCommand(bytes);
+  return command;
+}
+
+// The kinds that the commands sent here are answered with. An array makes the reader reserve what
+// the peer says, so that it is turned down before the reader sees it.
+bool may_begin_reply(char first) {
+  return first == '+' || first == '-' || first == ':' || first == '$';
+}
+
+Reply to_reply(const redisReply& raw) {
+  Reply reply;
+  const auto text = [&] { return raw.str == nullptr ? "" : std::string(raw.str, raw.len); };
+  switch (raw.type) {
+    case REDIS_REPLY_STATUS:
+      return {Reply::Kind::kStatus, text(), 0};
+    case REDIS_REPLY_ERROR:
+      return {Reply::Kind::kError, text(), 0};
+    case REDIS_REPLY_INTEGER:
+      return {Reply::Kind::kInteger, "", raw.integer};
+    case REDIS_REPLY_STRING:
+      return {Reply::Kind::kText, text(), 0};
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+void RedisStream::FreeReader::operator()(redisReader* reader) const noexcept {
+  redisReaderFree(reader);
+}
+
+Result<RedisStream> RedisStream::connect(const Curl& curl, const Access& access,
+                                         Deadline& deadline) {
+  auto handle = CurlHandle::make(curl);
+  if (!handle) return handle.error();
+  handle->reset(access);
+  const std::string url = origin_of(access.address);
+  handle->set(CURLOPT_URL, url.c_str());
+  handle->set(CURLOPT_CONNECT_ONLY, 1L);
+  handle->set(CURLOPT_SSL_ENABLE_ALPN, 0L);  // The stream is not HTTP.
+  if (auto connected = handle->perform(deadline, access.address.name); !connected) {
+    return connected.error();
+  }
+  Reader reader(redisReaderCreate());
+  if (reader == nullptr) {
+    return Error{ErrorCode::kOutOfMemory, "no memory for a Redis connection", "memory"};
+  }
+  RedisStream stream(std::move(*handle), std::move(reader), access.address.name);
+  if (auto in = stream.sign_in(access, deadline); !in) return in.error();
+  return stream;
+}
+
+Result<void> RedisStream::sign_in(const Access& access, Deadline& deadline) {
+  const Address& address = access.address;
+  const std::string& password = access.secret.empty() ? address.password : access.secret;
+  if (!password.empty()) {
+    std::vector<std::string_view> words{"AUTH"};
+    if (!address.user.empty()) words.push_back(address.user);
+    words.push_back(password);
+    if (auto in = demand_ok(words, deadline); !in) return in;
+  }
+  if (address.database == 0) return {};
+  const std::string number = fmt::format("{}", address.database);
+  return demand_ok(std::array<std::string_view, 2>{"SELECT", number}, deadline);
+}
+
+Result<void> RedisStream::demand_ok(std::span<const std::string_view> words, Deadline& deadline) {
+  const auto reply = ask(words, deadline);
+  if (!reply) return reply.error();
+  if (reply->kind != Reply::Kind::kError) return {};
+  return Error{ErrorCode::kDenied,
+               fmt::format("{} refuses {}: {}", peer_, words.front(), reply->text), "denied"};
+}
+
+Result<Reply> RedisStream::ask(std::span<const std::string_view> words, Deadline& deadline) {
+  const auto command = format(words);
+  if (!command) return command.error();
+  stale_ = true;  // Until a reply begins.
+  if (auto sent = send(*command, deadline); !sent) return sent.error();
+  std::uint64_t fed = 0;
+  std::array<char, 16 * 1024> bytes;
+  for (;;) {
+    const auto count = receive(bytes, deadline);
+    if (!count) return count.error();
+    stale_ = false;
+    if (fed == 0 && !may_begin_reply(bytes[0])) {
+      return Error{ErrorCode::kUnsupported, peer_ + " does not answer as Redis does", "protocol"};
+    }
+    fed += *count;
+    if (fed > kMaxValueBytes + kReplyHeadBytes) {
+      return Error{ErrorCode::kUnsupported,
+                   fmt::format("{} sends a value of more than {} bytes", peer_, kMaxValueBytes),
+                   "too_long"};
+    }
+    void* raw = nullptr;
+    if (redisReaderFeed(reader_.get(), bytes.data(), *count) != REDIS_OK ||
+        redisReaderGetReply(reader_.get(), &raw) != REDIS_OK) {
+      return Error{ErrorCode::kUnsupported,
+                   fmt::format("{} breaks Redis's protocol: {}", peer_, reader_->errstr),
+                   "protocol"};
+    }
+    // Only a reply of many pieces makes progress: signing in shares the time to the first byte.
+    if (raw == nullptr) {
+      deadline.progress();
+      continue;
+    }
+    const std::unique_ptr<void, decltype(&freeReplyObject)> reply(raw, &freeReplyObject);
+    if (reader_->pos != reader_->len) {
+      return Error{ErrorCode::kUnsupported, peer_ + " sends more than was asked for", "protocol"};
+    }
+    return to_reply(*static_cast<const redisReply*>(raw));
+  }
+}
+
+Result<void> RedisStream::send(std::string_view bytes, Deadline& deadline) {
+  while (!bytes.empty()) {
+    std::size_t sent = 0;
+    const CURLcode code =
+        handle_.curl().easy_send(handle_.easy(), bytes.data(), bytes.size(), &sent);
+    if (code == CURLE_AGAIN) {
+      if (auto ready = wait(POLLOUT, deadline); !ready) return ready;
+      continue;
+    }
+    if (code != CURLE_OK) return closed();
+    bytes.remove_prefix(sent);
+    // What the kernel took of a large value is progress; a small command is gone at once.
+    if (!bytes.empty()) deadline.progress();
+  }
+  return {};
+}
+
+Result<std::size_t> RedisStream::receive(std::span<char> into, Deadline& deadline) {
+  for (;;) {
+    std::size_t received = 0;
+    const CURLcode code =
+        handle_.curl().easy_recv(handle_.easy(), into.data(), into.size(), &received);
+    if (code == CURLE_OK && received > 0) return received;
+    if (code != CURLE_AGAIN) return closed();
+    if (auto ready = wait(POLLIN, deadline); !ready) return ready.error();
+  }
+}
+
+Result<void> RedisStream::wait(short events, Deadline& deadline) const {
+  for (;;) {
+    if (deadline.passed()) return gave_up(deadline, peer_);
+    pollfd waited{handle_.socket(), events, 0};
+    const int ready = poll(&waited, 1, static_cast<int>(deadline.nap().count()));
+    if (ready > 0) return {};
+    if (ready < 0 && errno != EINTR) return closed();
+  }
+}
+
+Error RedisStream::closed() const {
+  return {ErrorCode::kIo, peer_ + " closed the connection", "closed"};
+}
+
+}  // namespace broach::cache::remote
