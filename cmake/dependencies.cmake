@@ -9,6 +9,7 @@ find_package(fmt REQUIRED)
 set(Boost_USE_STATIC_LIBS ON)
 find_package(Boost REQUIRED COMPONENTS context)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
+pkg_check_modules(sodium REQUIRED IMPORTED_TARGET libsodium)
 pkg_check_modules(zstd REQUIRED IMPORTED_TARGET libzstd)
 
 # The static archive where there is one: the command then runs on machines without the library. Its
