@@ -53,6 +53,14 @@ CATCH_REGISTER_LISTENER(SilentCases)
 
 }  // namespace broach::test
 
+#ifdef __SANITIZE_THREAD__
+// A case forks while workers of earlier cases live, which is what an engine does; by default the
+// sanitizer ends a child of such a fork that starts a thread.
+extern "C" [[gnu::visibility("default")]] const char* __tsan_default_options() {
+  return "die_after_fork=0";
+}
+#endif
+
 int main(int argc, char* argv[]) {
   int status = Catch::Session().run(argc, argv);
   for (const std::string& name : broach::test::silent_cases()) {
