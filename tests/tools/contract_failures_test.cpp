@@ -10,6 +10,7 @@
 #include "tests/tools/program.hpp"
 #include "tools/contract/contract.hpp"
 #include "tools/contract/report.hpp"
+#include "tools/contract/unit_weights.hpp"
 
 using namespace broach;
 using namespace broach::contract;
@@ -55,7 +56,7 @@ test::Ended run_control(const std::filesystem::path& cache) {
   const test::TempDir home;
   return test::Program(home.path())
       .set("BROACH_CACHE_DIR", cache.string())
-      .run({"contract", "--target", "host", "--only", std::string(kFault), "--no-limits"});
+      .run({"contract", "--target", "host", "--only", std::string(kFault), "--gates", "1,2,3,4"});
 }
 
 }  // namespace
@@ -119,6 +120,41 @@ TEST_CASE("tiles folded in the wrong order turn the sums red whatever the device
   INFO(failures);
   CHECK(holds(failures, "folded by the last block: "));
   CHECK(holds(failures, "folded by a second kernel: "));
+}
+
+TEST_CASE("a neighbour that is computed again in float64 shows whatever the device would pick",
+          "[tools][contract][controls]") {
+  const test::OpenedRuntime host("host");
+  REQUIRE(host.runtime);
+  // As the host launches it, and as a chip of 132 multiprocessors does.
+  const auto spread = GENERATE(0U, 132U);
+  for (const Control& control : controls()) {
+    if (control.name != std::string_view("whole_block_rerun")) continue;
+    const DecodeCase one = control_case(control);
+    INFO(one.name << " over " << spread);
+    auto faulty =
+        Kernel::load(host.bench, one.recipe.shape, {"whole_block_rerun", Switch::kOff}, spread);
+    REQUIRE(faulty);
+    const GateReport gate = gate_nonfinite({&*faulty, &one, nullptr, {}, 1});
+    std::string failures;
+    for (const std::string& failure : gate.failures) failures += failure + "\n";
+    INFO(failures);
+    CHECK(holds(failures, "beside sums that cancel: row "));
+
+    // By construction: nearly every output of the sound kernel has other bits than float64's.
+    auto sound = Kernel::load(host.bench, one.recipe.shape, {}, spread);
+    REQUIRE(sound);
+    auto problem = make_decode(one.recipe);
+    REQUIRE(problem);
+    set_keys_to_zero(*problem);
+    set_values_cancelling(*problem);
+    auto out = sound->run(*problem);
+    REQUIRE(out);
+    const Apart told = apart_from_float64(*problem, *out);
+    CHECK(told.outputs == problem->shape.head_dim * static_cast<std::uint64_t>(problem->rows) *
+                              static_cast<std::uint64_t>(problem->heads()));
+    CHECK(told.apart * 10 > told.outputs * 9);
+  }
 }
 
 TEST_CASE("a target that the compiler does not know is not compiled and no problem",

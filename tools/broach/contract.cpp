@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 #include <string_view>
+#include <vector>
 
 #include "broach/runtime.hpp"
 #include "runtime/runtime_state.hpp"
@@ -14,12 +15,15 @@
 namespace broach::tool {
 namespace {
 
+constexpr int kLimitsGate = 5;
+
 struct Wanted {
   std::string device;
   std::string only;
   bool list = false;  // CLI11 sets flags through bools.
   bool digests = false;
-  bool no_limits = false;
+  std::vector<int> gates{1, 2, 3, 4, 5};
+  std::uint32_t jobs = 0;
 };
 
 Result<Runtime> open(const Session& session, const std::string& device) {
@@ -41,6 +45,20 @@ void keep_only(const std::string& word, contract::ContractRequest& request) {
   std::erase_if(request.controls, [&](const contract::Control& one) {
     return one.name.find(word) == std::string_view::npos;
   });
+}
+
+// `--gates` keeps those gates, and the controls that they have to see.
+void keep_gates(const std::vector<int>& gates, contract::ContractRequest& request) {
+  const auto left_out = [&](contract::Gate gate) {
+    return std::find(gates.begin(), gates.end(), static_cast<int>(gate)) == gates.end();
+  };
+  std::erase_if(request.gates, left_out);
+  std::erase_if(request.controls,
+                [&](const contract::Control& control) { return left_out(control.gate); });
+  if (request.gates.empty()) request.cases.clear();
+  if (std::find(gates.begin(), gates.end(), kLimitsGate) == gates.end()) {
+    request.limit_targets.clear();
+  }
 }
 
 // A note is one line: a report's further lines become notes of their own.
@@ -66,7 +84,8 @@ Result<ExitStatus> run(Session& session, const Wanted& wanted) {
   const specializer::Target& target = runtime->state().device->target();
   contract::ContractRequest request = contract::whole_contract(target);
   keep_only(wanted.only, request);
-  if (wanted.no_limits) request.limit_targets.clear();
+  keep_gates(wanted.gates, request);
+  request.jobs = wanted.jobs;
   Output& output = session.output();
   if (wanted.list) {
     if (output.json()) {
@@ -109,7 +128,12 @@ void add_contract(CLI::App& app, Invocation& invocation) {
   command.add_option("--only", wanted->only, "Cases and controls whose names hold this word");
   command.add_flag("--list", wanted->list, "Print kernels, controls and bounds; run nothing");
   command.add_flag("--digests", wanted->digests, "Print the outputs' digests, to be pinned");
-  command.add_flag("--no-limits", wanted->no_limits, "Leave gate 5 (every target's limits) out");
+  command
+      .add_option("--gates", wanted->gates, "Gates to run, as 1,2,3,4 (5: every target's limits)")
+      ->delimiter(',')
+      ->check(CLI::Range(1, kLimitsGate));
+  command.add_option("--jobs", wanted->jobs, "Compiles and cases at a time (default: one a core)")
+      ->check(CLI::PositiveNumber);
   command.footer(
       "Ends with a SUMMARY line. Exit status 0 only when every kernel passes, every control turns "
       "its gate red and no limit differs.");

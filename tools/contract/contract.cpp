@@ -3,14 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <thread>
+#include <map>
+#include <mutex>
 #include <utility>
 
 #include "broach/version.hpp"
 #include "kernel_src/embedded.hpp"
 #include "specializer/shape.hpp"
+#include "tools/contract/in_parallel.hpp"
 #include "tools/contract/report.hpp"
 #include "tools/contract/variants.hpp"
 
@@ -21,7 +22,7 @@ extern const std::span<const EmbeddedFile> kContractDigests;
 namespace broach::contract {
 namespace {
 
-constexpr Gate kGates[] = {Gate::kNonFinite, Gate::kRepeat, Gate::kShapes, Gate::kSums};
+using Clock = std::chrono::steady_clock;
 
 void say(const ContractRequest& request, std::string_view line) {
   if (request.progress) request.progress(line);
@@ -47,30 +48,46 @@ std::vector<Wanted> wanted_by(const ContractRequest& request) {
   return wanted;
 }
 
-// Failures are left to the gates, which name the kernel.
-void compile_for(const Bench& bench, const std::vector<Wanted>& wanted, std::uint32_t jobs) {
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// Failures are left to the gates, which name the kernel. How many plans there were.
+std::size_t compile_for(const Bench& bench, const std::vector<Wanted>& wanted, std::uint32_t jobs) {
   const specializer::Target& target = bench.device->target();
-  std::atomic<std::size_t> next{0};
-  const auto work = [&] {
-    for (std::size_t i = next++; i < wanted.size(); i = next++) {
-      auto plan = specializer::plan(wanted[i].shape, target, wanted[i].variant);
-      if (plan) (void)bench.forge->obtain(*plan, specializer::OnMiss::kCompile).ok();
-    }
-  };
-  std::vector<std::jthread> others;
-  for (std::uint32_t i = 1; i < jobs; ++i) others.emplace_back(work);
-  work();
+  std::map<std::string, specializer::Plan> plans;  // Cases share kernels: each is compiled once.
+  for (const Wanted& one : wanted) {
+    auto plan = specializer::plan(one.shape, target, one.variant);
+    if (plan) plans.try_emplace(plan->shape_json, std::move(*plan));
+  }
+  std::vector<const specializer::Plan*> each;
+  for (const auto& [shape, plan] : plans) each.push_back(&plan);
+  in_parallel(each.size(), jobs, [&](std::size_t i) {
+    (void)bench.forge->obtain(*each[i], specializer::OnMiss::kCompile).ok();
+  });
+  return each.size();
 }
 
 void compile_all(const Bench& bench, const ContractRequest& request) {
-  const std::uint32_t jobs = request.compile_jobs > 0
-                                 ? request.compile_jobs
-                                 : std::max(1U, std::thread::hardware_concurrency());
-  compile_for(bench, wanted_by(request), jobs);
+  const auto compile = [&](const Bench& on, const std::vector<Wanted>& wanted) {
+    const Clock::time_point start = Clock::now();
+    const std::size_t plans = compile_for(on, wanted, request.jobs);
+    say(request, fmt::format("{} kernels for {} in {:.1f} s", plans, on.device->target().name,
+                             seconds_since(start)));
+  };
+  compile(bench, wanted_by(request));
   if (request.host == nullptr) return;
   std::vector<Wanted> on_host;
   for (const DecodeCase& one : request.cases) on_host.push_back({one.recipe.shape, {}});
-  compile_for(*request.host, on_host, jobs);
+  compile(*request.host, on_host);
+}
+
+void keep_receipt(const Bench& bench, const KernelReport& report) {
+  const auto now = std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::system_clock::now().time_since_epoch());
+  bench.forge->cache().record_receipt({report.key, std::string(bench.device->name()),
+                                       std::string(bench.device->driver()), receipt_json(report),
+                                       BROACH_VERSION, now.count()});
 }
 
 KernelReport run_case(const Bench& bench, const ContractRequest& request, const DecodeCase& one) {
@@ -83,15 +100,14 @@ KernelReport run_case(const Bench& bench, const ContractRequest& request, const 
     return report;
   }
   report.key = kernel->key();
-  for (const Gate gate : kGates) {
+  for (const Gate gate : request.gates) {
+    const Clock::time_point start = Clock::now();
     report.gates.push_back(
         run_gate(gate, {&*kernel, &one, request.host, pinned_digest(one.name), request.threads}));
+    report.gates.back().seconds = seconds_since(start);
   }
-  const auto now = std::chrono::duration_cast<std::chrono::milliseconds>(
-      std::chrono::system_clock::now().time_since_epoch());
-  bench.forge->cache().record_receipt({report.key, std::string(bench.device->name()),
-                                       std::string(bench.device->driver()), receipt_json(report),
-                                       BROACH_VERSION, now.count()});
+  // A receipt says that a binary passed the contract, so a run of some gates leaves none.
+  if (request.gates.size() == std::size(kKernelGates)) keep_receipt(bench, report);
   return report;
 }
 
@@ -158,25 +174,35 @@ ContractReport run_contract(const Bench& bench, const ContractRequest& request) 
   report.target = bench.device->target().name;
   report.device = bench.device->name();
   report.driver = bench.device->driver();
-  say(request, fmt::format("compiling for {}", report.target));
-  compile_all(bench, request);
-  for (const DecodeCase& one : request.cases) {
-    report.kernels.push_back(run_case(bench, request, one));
-    say(request, line_of(report.kernels.back()));
-  }
-  for (const Control& control : request.controls) {
-    report.controls.push_back(try_control(control, bench, request.threads));
-    say(request, line_of(report.controls.back()));
-  }
-  for (const std::string& name : request.limit_targets) {
-    auto target = specializer::parse_target(name);
-    if (!target) {
-      report.limits.push_back({name, "", 0, 0, {target.error().message}, {}, ""});
-      continue;
+  std::mutex reporting;
+  const auto done = [&](const std::string& line) {
+    const std::scoped_lock lock(reporting);
+    say(request, line);
+  };
+  if (!request.cases.empty() || !request.controls.empty()) compile_all(bench, request);
+  report.kernels.resize(request.cases.size());
+  in_parallel(request.cases.size(), request.jobs, [&](std::size_t i) {
+    report.kernels[i] = run_case(bench, request, request.cases[i]);
+    done(line_of(report.kernels[i]));
+  });
+  report.controls.resize(request.controls.size());
+  in_parallel(request.controls.size(), request.jobs, [&](std::size_t i) {
+    report.controls[i] = try_control(request.controls[i], bench, request.threads);
+    done(line_of(report.controls[i]));
+  });
+  report.limits.resize(request.limit_targets.size());
+  in_parallel(request.limit_targets.size(), request.jobs, [&](std::size_t i) {
+    const Clock::time_point start = Clock::now();
+    LimitReport& limits = report.limits[i];
+    limits.target = request.limit_targets[i];
+    if (auto target = specializer::parse_target(limits.target)) {
+      limits = check_limits(*bench.forge, *target, request.limit_shapes);
+    } else {
+      limits.problems.push_back(target.error().message);
     }
-    report.limits.push_back(check_limits(*bench.forge, *target, request.limit_shapes));
-    say(request, line_of(report.limits.back()));
-  }
+    limits.seconds = seconds_since(start);
+    done(line_of(limits));
+  });
   return report;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,10 +46,11 @@ struct ContractRequest {
   std::vector<Control> controls;
   std::vector<std::string> limit_targets;
   std::vector<WindowRowsShape> limit_shapes;
-  const Bench* host = nullptr;     ///< To hold a chip's bits against; null on the host itself.
-  std::uint32_t threads = 0;       ///< For range checks; 0: one a core.
-  std::uint32_t compile_jobs = 0;  ///< Compiles side by side; 0: one a core.
-  std::function<void(std::string_view)> progress;  ///< One line a step.
+  std::vector<Gate> gates{std::begin(kKernelGates), std::end(kKernelGates)};
+  const Bench* host = nullptr;  ///< To hold a chip's bits against; null on the host itself.
+  std::uint32_t threads = 0;    ///< For range checks; 0: one a core.
+  std::uint32_t jobs = 0;       ///< Compiles and cases side by side; 0: one a core.
+  std::function<void(std::string_view)> progress;  ///< One line a step, from one thread at a time.
 };
 
 /// The contract of everything the families promise on a target: full cases on a chip, cut ones on

@@ -17,7 +17,7 @@ constexpr Control kControls[] = {
      "where the range holds one value, half of the outputs are the value below it"},
     {"whole_block_rerun", "a non-finite output re-runs its neighbours in float64 too",
      Arith::kChunk256, Needs::kWindow, Gate::kNonFinite,
-     "a neighbour that does not see the plant gets float64's bits instead of its own"},
+     "beside sums that cancel, nearly every output of a neighbour has other bits in float64"},
     {"sink_left_out", "the sink does not join the denominator", Arith::kChunk256, Needs::kSinks,
      Gate::kShapes, "the denominator is short by the sink's weight, far beyond the range"},
     {"page_off_by_one", "the next page table entry is read", Arith::kChunk256, Needs::kPages,
@@ -34,7 +34,9 @@ constexpr Control kControls[] = {
      "values that cancel show in which order a row's tiles were summed, however blocks share them"},
     {"whole_block_rerun", "one non-finite output re-runs every head of its block in float64",
      Arith::kTile64, Needs::kWindow, Gate::kNonFinite,
-     "a neighbour that does not see the plant gets float64's bits instead of its own"},
+     "beside sums that cancel, nearly every output of a neighbour has other bits in float64; a "
+     "fold "
+     "by a second kernel has one head a block and no neighbour, the two other folds show it"},
     {"sink_left_out", "the sink does not join the denominator", Arith::kTile64, Needs::kSinks,
      Gate::kShapes, "the denominator is short by the sink's weight, far beyond the range"},
     {"page_off_by_one", "the next page table entry is read", Arith::kTile64, Needs::kPages,
@@ -61,11 +63,9 @@ DecodeCase control_case(const Control& control) {
   // Neighbours in the batch are of other streams, so that they do not see each other's keys.
   made.recipe.rows = {{0, 5'000}, {1, 1'300}, {0, 4'950}, {2, 700}, {2, 651}};
   if (control.gate == Gate::kNonFinite) {
-    // float64's bits differ from fp32's in about one f16 output of a hundred: a neighbour needs
-    // thousands of outputs to be told apart for certain.
-    shape.head_dim = 512;
+    // Heads that share a block, in each way that a launch may be spread: tile64 folds 512 values at
+    // a time, so that at head_dim 512 a folding block would have no neighbour.
     shape.gqa_ratio = 8;
-    shape.dtype = Dtype::kF16;
   }
   made.recipe.scale = 2.0F;
   made.recipe.seed = 77;

@@ -25,8 +25,7 @@ GateReport gate_repeat(const GateInput& input) {
     return report;
   }
   const Decoder decoder = input.kernel->decoder();
-  std::vector<std::int32_t> same(static_cast<std::size_t>(problem->rows));
-  for (std::size_t i = 0; i < same.size(); ++i) same[i] = static_cast<std::int32_t>(i);
+  const std::vector<std::int32_t> same = first_rows(problem->rows);
   std::vector<std::uint16_t> first;
   for (int run = 0; run < kRuns; ++run) {
     auto out = uploaded->run(decoder, run % 2 == 0 ? Poison::kNan : Poison::kFinite);

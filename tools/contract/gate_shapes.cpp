@@ -16,12 +16,6 @@ namespace {
 constexpr std::int64_t kMostCacheElems = std::int64_t{1} << 26;
 constexpr std::int32_t kLongerTimes = 16;
 
-std::vector<std::int32_t> first_rows(std::int32_t rows) {
-  std::vector<std::int32_t> all(static_cast<std::size_t>(rows));
-  for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int32_t>(i);
-  return all;
-}
-
 // `rows` indices in another order than the base's, each base row at several places.
 std::vector<std::int32_t> mixed_rows(std::int32_t rows, std::int32_t base_rows) {
   std::vector<std::int32_t> chosen;

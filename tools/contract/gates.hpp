@@ -15,11 +15,14 @@ namespace broach::contract {
 /// The gates a kernel passes before its binary is trusted. Gate 5 is limits.hpp's.
 enum class Gate : std::uint8_t { kNonFinite = 1, kRepeat = 2, kShapes = 3, kSums = 4 };
 std::string_view name_of(Gate gate) noexcept;
+inline constexpr Gate kKernelGates[] = {Gate::kNonFinite, Gate::kRepeat, Gate::kShapes,
+                                        Gate::kSums};
 
 /// One gate's verdict on one kernel.
 struct GateReport {
   Gate gate = Gate::kNonFinite;
   bool passed = true;
+  double seconds = 0;
   std::uint64_t comparisons = 0;      ///< Outputs compared by bits or by range.
   RangeReport range;                  ///< Of every range check in the gate.
   std::vector<std::string> failures;  ///< One line a failed part, the first few of them.

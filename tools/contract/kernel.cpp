@@ -28,32 +28,27 @@ Result<Kernel> Kernel::load(const Bench& bench, const WindowRowsShape& shape,
   return kernel;
 }
 
-Decoder Kernel::decoder() const { return decoder(*launch_); }
-
-Decoder Kernel::decoder(const runtime::DecodeLaunch& launch) const {
-  return {[&launch](std::int32_t rows, std::int32_t kv_heads, std::int32_t max_keys) {
-            return launch.workspace_bytes(rows, kv_heads, max_keys);
+Decoder Kernel::decoder(std::shared_ptr<const runtime::DecodeLaunch> launch) const {
+  return {[launch](std::int32_t rows, std::int32_t kv_heads, std::int32_t max_keys) {
+            return launch->workspace_bytes(rows, kv_heads, max_keys);
           },
-          [this, &launch](const DecodeArgs& args) -> Result<void> {
+          [this, launch](const DecodeArgs& args) -> Result<void> {
             if (auto sound = runtime::check_decode_args(shape_, args); !sound) return sound;
-            return launch.launch(args, nullptr);
+            return launch->launch(args, nullptr);
           }};
+}
+
+Result<Decoder> Kernel::decoder(const runtime::Tile64Schedule& schedule) const {
+  auto launch = runtime::make_tile64_launch(shape_, plan_, *loaded_.module,
+                                            bench_.device->multiprocessors(), schedule);
+  if (!launch) return launch.error();
+  return decoder(std::shared_ptr<const runtime::DecodeLaunch>(std::move(*launch)));
 }
 
 Result<std::vector<std::uint16_t>> Kernel::run(const DecodeProblem& problem, Poison poison) const {
   auto uploaded = DeviceProblem::upload(*bench_.device, problem);
   if (!uploaded) return uploaded.error();
   return uploaded->run(decoder(), poison);
-}
-
-Result<std::vector<std::uint16_t>> Kernel::run(const DecodeProblem& problem,
-                                               const runtime::Tile64Schedule& schedule) const {
-  auto launch = runtime::make_tile64_launch(shape_, plan_, *loaded_.module,
-                                            bench_.device->multiprocessors(), schedule);
-  if (!launch) return launch.error();
-  auto uploaded = DeviceProblem::upload(*bench_.device, problem);
-  if (!uploaded) return uploaded.error();
-  return uploaded->run(decoder(**launch), Poison::kNan);
 }
 
 }  // namespace broach::contract

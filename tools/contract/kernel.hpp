@@ -43,12 +43,13 @@ class Kernel {
   Result<std::vector<std::uint16_t>> run(const DecodeProblem& problem,
                                          Poison poison = Poison::kNan) const;
 
-  /// The same for a tile64 decode, its tiles spread over blocks as `schedule` says.
-  Result<std::vector<std::uint16_t>> run(const DecodeProblem& problem,
-                                         const runtime::Tile64Schedule& schedule) const;
+  /// A launch of it, for DeviceProblem::run. Lives no longer than the kernel.
+  Decoder decoder() const { return decoder(launch_); }
 
-  /// Lives no longer than the kernel.
-  Decoder decoder() const;
+  /// The same for a tile64 decode whose tiles are spread over blocks as `schedule` says.
+  ///
+  /// Errors:  kInternal when the kernel is no tile64 decode.
+  Result<Decoder> decoder(const runtime::Tile64Schedule& schedule) const;
 
   const WindowRowsShape& shape() const noexcept { return shape_; }  ///< Resolved.
   const Bench& bench() const noexcept { return bench_; }
@@ -57,7 +58,7 @@ class Kernel {
   const cache::Key& key() const noexcept { return loaded_.artifact.object->key.key; }
 
  private:
-  Decoder decoder(const runtime::DecodeLaunch& launch) const;
+  Decoder decoder(std::shared_ptr<const runtime::DecodeLaunch> launch) const;
 
   Bench bench_;
   WindowRowsShape shape_;

@@ -13,6 +13,7 @@ namespace broach::contract {
 struct LimitReport {
   std::string target;
   std::string compiler;  ///< As loaded; empty when there is none.
+  double seconds = 0;
   std::uint32_t binaries = 0;
   std::uint32_t functions = 0;
   std::vector<std::string> problems;  ///< One line a difference or a limit that does not fit.

@@ -1,6 +1,7 @@
 #include "tools/contract/problem.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace broach::contract {
 namespace {
@@ -68,6 +69,12 @@ DecodeProblem DecodeProblem::take(const std::vector<std::int32_t>& chosen) const
     taken.max_keys = std::max(taken.max_keys, positions[row] + 1);
   }
   return taken;
+}
+
+std::vector<std::int32_t> first_rows(std::int32_t rows) {
+  std::vector<std::int32_t> all(static_cast<std::size_t>(rows));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
 }
 
 DecodeArgs DecodeProblem::sizes() const noexcept {

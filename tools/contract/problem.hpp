@@ -37,8 +37,11 @@ struct DecodeProblem {
   }
   std::int32_t head_dim() const noexcept { return static_cast<std::int32_t>(shape.head_dim); }
 
-  /// The first position that a row sees; it sees every one from there to its own.
+  /// The first and the last position that a row sees; it sees every one between them.
   std::int32_t first_key(std::int32_t row) const noexcept;
+  std::int32_t last_key(std::int32_t row) const noexcept {
+    return positions[static_cast<std::size_t>(row)];
+  }
 
   /// Where q of (row, query head) starts.
   std::int64_t q_at(std::int32_t row, std::int32_t head) const noexcept {
@@ -60,5 +63,8 @@ struct DecodeProblem {
   /// The arguments without any pointer.
   DecodeArgs sizes() const noexcept;
 };
+
+/// 0, 1, ... rows - 1.
+std::vector<std::int32_t> first_rows(std::int32_t rows);
 
 }  // namespace broach::contract

@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <thread>
 #include <tuple>
 #include <vector>
 
 #include "tools/contract/bounds.hpp"
+#include "tools/contract/in_parallel.hpp"
 #include "tools/contract/number.hpp"
 #include "tools/contract/row_range.hpp"
 
@@ -114,22 +113,15 @@ Result<RangeReport> check_decode(const DecodeProblem& problem, std::span<const s
         ""};
   }
   if (auto known = bounds_of(problem.shape, 0, 1); !known) return known.error();
-  if (threads == 0) threads = std::max(1U, std::thread::hardware_concurrency());
-  const std::int32_t tasks = problem.rows * problem.kv_heads;
-  std::atomic<std::int32_t> next{0};
-  std::vector<RangeReport> reports(threads);
-  const auto work = [&](RangeReport& report) {
-    for (std::int32_t task = next++; task < tasks; task = next++) {
-      check_row(problem, out, task / problem.kv_heads, task % problem.kv_heads, report);
-    }
-  };
-  {
-    std::vector<std::jthread> others;
-    for (std::uint32_t i = 1; i < threads; ++i) others.emplace_back(work, std::ref(reports[i]));
-    work(reports[0]);
-  }
-  for (std::uint32_t i = 1; i < threads; ++i) reports[0].add(reports[i]);
-  return reports[0];
+  // A report a row, added in the rows' order whatever the threads did.
+  std::vector<RangeReport> reports(static_cast<std::size_t>(problem.rows * problem.kv_heads));
+  in_parallel(reports.size(), threads, [&](std::size_t i) {
+    const auto task = static_cast<std::int32_t>(i);
+    check_row(problem, out, task / problem.kv_heads, task % problem.kv_heads, reports[i]);
+  });
+  RangeReport total;
+  for (const RangeReport& report : reports) total.add(report);
+  return total;
 }
 
 }  // namespace broach::contract

@@ -28,6 +28,7 @@ Json gates_json(const KernelReport& report) {
     gates.push_back({{"gate", static_cast<int>(gate.gate)},
                      {"name", name_of(gate.gate)},
                      {"passed", gate.passed},
+                     {"seconds", gate.seconds},
                      {"comparisons", gate.comparisons},
                      {"range", range_json(gate.range)},
                      {"failures", gate.failures},
@@ -57,6 +58,9 @@ std::string line_of(const KernelReport& report) {
   std::string line = fmt::format("{} {}: {} comparisons", report.passed() ? "pass" : "FAIL",
                                  report.name, comparisons_of(report));
   for (const GateReport& gate : report.gates) {
+    line += fmt::format(", gate {} {:.1f} s", static_cast<int>(gate.gate), gate.seconds);
+  }
+  for (const GateReport& gate : report.gates) {
     for (const std::string& failure : gate.failures) {
       line += fmt::format("\n  gate {} ({}): {}", static_cast<int>(gate.gate), name_of(gate.gate),
                           failure);
@@ -74,9 +78,10 @@ std::string line_of(const LimitReport& report) {
   if (!report.not_compiled.empty()) {
     return fmt::format("skip {}: not compiled here: {}", report.target, report.not_compiled);
   }
-  std::string line = fmt::format("{} {}: {} functions of {} binaries by {}",
-                                 report.problems.empty() ? "pass" : "FAIL", report.target,
-                                 report.functions, report.binaries, report.compiler);
+  std::string line =
+      fmt::format("{} {}: {} functions of {} binaries by {}, gate 5 {:.1f} s",
+                  report.problems.empty() ? "pass" : "FAIL", report.target, report.functions,
+                  report.binaries, report.compiler, report.seconds);
   for (const std::string& problem : report.problems) line += "\n  " + problem;
   for (const std::string& note : report.notes) line += "\n  note: " + note;
   return line;
@@ -128,6 +133,7 @@ nlohmann::ordered_json to_json(const ContractReport& report) {
   for (const LimitReport& limit : report.limits) {
     limits.push_back({{"target", limit.target},
                       {"compiler", limit.compiler},
+                      {"seconds", limit.seconds},
                       {"not_compiled", limit.not_compiled},
                       {"binaries", limit.binaries},
                       {"functions", limit.functions},
