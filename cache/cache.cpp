@@ -25,13 +25,14 @@ std::unique_ptr<Cache> Cache::open(CacheOptions options) {
 }
 
 std::optional<Hit> Cache::find(const KeyRecord& key) {
-  auto hit = state_->look_up(key);
-  if (!hit) state_->reporter.count("miss");
-  return hit;
+  if (auto hit = state_->look_up(key)) return hit;
+  state_->reporter.count("miss");
+  return state_->find_remote(key);
 }
 
 Result<Hit> Cache::find_or_make(const KeyRecord& key, const Maker& make) {
-  if (auto hit = find(key)) return std::move(*hit);
+  if (auto hit = state_->look_up(key)) return std::move(*hit);
+  state_->reporter.count("miss");
   auto landed = state_->flights.run(key.key, [&] { return state_->make(key, make); });
   if (landed.role == Flights::Role::kJoined) state_->reporter.count("joined");
   return std::move(landed.result);
@@ -80,7 +81,19 @@ std::vector<LayerStatus> Cache::layers() const {
     rows.push_back(std::move(row));
   }
   rows.insert(rows.end(), state.refused.begin(), state.refused.end());
+  if (state.remotes) {
+    for (LayerStatus& row : state.remotes->layers()) rows.push_back(std::move(row));
+  }
   return rows;
+}
+
+std::vector<RemoteStatus> Cache::probe_remotes() {
+  if (!state_->remotes) return {};
+  return state_->remotes->probe();
+}
+
+bool Cache::drain_uploads(std::chrono::milliseconds at_most) {
+  return !state_->remotes || state_->remotes->drain(at_most);
 }
 
 Counters Cache::counters() const { return state_->reporter.counters(); }

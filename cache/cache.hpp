@@ -21,6 +21,19 @@ namespace broach::cache {
 /// Takes one line for people (no newline). Called at most once a cause.
 using Notice = std::function<void(std::string_view)>;
 
+enum class RemoteUse : std::uint8_t { kReadWrite, kReadOnly };
+
+/// A store of signed objects on another machine.
+///
+/// Source:  docs/remote.md.
+struct RemoteOptions {
+  std::string url;     ///< redis://, rediss://, http:// or https://
+  std::string secret;  ///< Redis: the password. HTTP: a bearer token; with a user, a password.
+  std::string certificates;  ///< A PEM file of authorities; empty: the system's.
+  RemoteUse use = RemoteUse::kReadWrite;
+  std::chrono::milliseconds first_byte{0};  ///< A look-up waits no longer for it; 0: 200 ms.
+};
+
 /// What the cache is opened with. Read no environment here: the caller fills it in.
 ///
 /// Units:   budgets in bytes and objects; 0 takes the default (finite).
@@ -28,8 +41,12 @@ struct CacheOptions {
   std::vector<std::filesystem::path>
       directories;                               ///< Candidates, the first usable one is writable.
   std::vector<std::filesystem::path> read_only;  ///< Looked in after it, in order.
+  std::vector<std::filesystem::path> trusted_keys;  ///< Directories of public keys (*.pub).
+  std::filesystem::path signing_key;                ///< A secret key's file; empty: none.
   std::uint64_t byte_budget = 0;
   std::uint64_t object_budget = 0;
+  std::vector<RemoteOptions> remotes;         ///< Asked in order, after every directory.
+  std::chrono::milliseconds upload_drain{0};  ///< How long closing waits for uploads; 0: 2 s.
   Notice notice;
 };
 
@@ -38,7 +55,7 @@ enum class LayerKind : std::uint8_t { kMemory, kUser, kReadOnly, kRemote };
 /// Who served a hit.
 struct Layer {
   LayerKind kind = LayerKind::kMemory;
-  std::string name;  ///< The directory, or "memory".
+  std::string name;  ///< The directory, the remote without its secrets, or "memory".
 };
 
 struct Hit {
@@ -53,6 +70,18 @@ struct LayerStatus {
   std::string why;         ///< Reason it is not used or not written; empty when all is well.
   std::string filesystem;  ///< "ext4", "nfs", "tmpfs"…
   std::string journal;     ///< SQLite's journal mode, or why there is no index.
+};
+
+/// One remote as `doctor` shows it, just asked.
+struct RemoteStatus {
+  Layer layer;
+  bool writable = false;
+  bool leases = false;  ///< The fleet agrees here who makes a key.
+  std::string why;      ///< Why it is not used, or only read.
+  std::string breaker;  ///< "closed", "open", "probing"
+  unsigned faults_in_a_row = 0;
+  std::optional<std::chrono::microseconds> latency;  ///< Of one question; absent: no answer.
+  std::string fault;                                 ///< Why there was none.
 };
 
 /// One row of the index.
@@ -154,7 +183,8 @@ struct Holder {
 using Stage = std::function<void(std::string_view)>;
 using Maker = std::function<Result<Object>(const Stage&)>;
 
-/// Binaries by key, in layers: process memory, the user's directory, read-only directories.
+/// Binaries by key, in layers: process memory, the user's directory, read-only directories,
+/// remotes.
 ///
 /// No fault of the cache's storage fails a call that asks for a binary: it is counted, told once
 /// through `notice`, and treated as a miss.
@@ -212,6 +242,13 @@ class Cache {
 
   std::optional<Holder> holder(const Key& key);
   std::vector<LayerStatus> layers() const;
+
+  /// Asks each remote whether it answers, waiting no longer than a look-up would.
+  std::vector<RemoteStatus> probe_remotes();
+
+  /// Waits until what was made here has reached the remotes; false when that takes longer.
+  bool drain_uploads(std::chrono::milliseconds at_most);
+
   Counters counters() const;
 
   struct State;

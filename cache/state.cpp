@@ -10,6 +10,8 @@
 
 #include "cache/failure.hpp"
 #include "cache/file.hpp"
+#include "cache/key_file.hpp"
+#include "cache/trusted_keys.hpp"
 #include "cache/turn.hpp"
 
 namespace broach::cache {
@@ -54,6 +56,7 @@ Cache::State::State(CacheOptions opened_with)
 void Cache::State::open_layers() {
   open_user_layers();
   open_read_only_layers();
+  open_remotes();
   if (user != nullptr) return;
   reporter.tell_once("memory_only",
                      fmt::format("{}: binaries are kept in memory only and compiled again by the "
@@ -107,6 +110,23 @@ void Cache::State::open_read_only_layers() {
   }
 }
 
+void Cache::State::open_remotes() {
+  if (options.remotes.empty()) return;
+  remote::Credentials credentials{TrustedKeys::load(options.trusted_keys), std::nullopt};
+  for (const std::string& problem : credentials.keys.problems()) {
+    reporter.tell_once("trusted_keys " + problem, problem);
+  }
+  if (!options.signing_key.empty()) {
+    auto key = read_secret_key(options.signing_key);
+    if (key) {
+      credentials.signing = std::move(*key);
+    } else {
+      reporter.tell_once("signing_key", key.error().message + "; nothing is uploaded");
+    }
+  }
+  remotes = remote::Tier::open(options, std::move(credentials), reporter);
+}
+
 std::vector<DiskLayer*> Cache::State::disk_layers() {
   std::vector<DiskLayer*> layers;
   if (user != nullptr) layers.push_back(user.get());
@@ -144,6 +164,18 @@ std::optional<Hit> Cache::State::look_up(const KeyRecord& key) {
     promotions.insert(key.key);
   }
   return hit;
+}
+
+std::optional<Hit> Cache::State::find_remote(const KeyRecord& key) {
+  if (!remotes || distrusted(key.key)) return std::nullopt;
+  auto found = remotes->find(key);
+  if (!found) return std::nullopt;
+  reporter.count(hit_event(LayerKind::kRemote));
+  if (store(found->object)) {
+    reporter.count("backfilled");
+    index_stored(found->object);
+  }
+  return Hit{memory.insert(std::move(found->object)), std::move(found->layer)};
 }
 
 bool Cache::State::store(const Object& object) {
@@ -255,9 +287,21 @@ Result<Hit> Cache::State::make(const KeyRecord& key, const Maker& maker) {
     reporter.count("failure_served");
     return std::move(*failure);
   }
+  remote::Tier::Turn fleet_turn;
   const auto stage = [&](std::string_view name) {
     if (turn) turn->stage(name);
+    fleet_turn.stage(name);
   };
+  if (remotes) {
+    stage("remote");
+    if ((found = find_remote(key))) return std::move(*found);
+    fleet_turn = remotes->take_turn(
+        key, [&] { return (found = find_remote(key)).has_value(); },
+        [&](std::string_view name) {
+          if (turn) turn->stage(name);
+        });
+    if (fleet_turn.served()) return std::move(*found);
+  }
   reporter.count("made");
   auto object = maker(stage);
   if (!object) {
@@ -272,6 +316,7 @@ Result<Hit> Cache::State::make(const KeyRecord& key, const Maker& maker) {
   const bool stored = store(*object);
   if (turn && !stored) turn->not_stored();
   turn.reset();  // Those who wait need the object only, not its row in the index.
+  fleet_turn.upload(*object);
   if (stored) index_stored(*object);
   return Hit{memory.insert(std::move(*object)), {LayerKind::kMemory, "memory"}};
 }

@@ -21,6 +21,7 @@
 #include "cache/memo.hpp"
 #include "cache/memory.hpp"
 #include "cache/records.hpp"
+#include "cache/remote/tier.hpp"
 #include "cache/reporter.hpp"
 #include "cache/store.hpp"
 
@@ -60,10 +61,14 @@ struct Cache::State {
   void open_layers();
   void open_user_layers();
   void open_read_only_layers();
+  void open_remotes();
   void refuse(Layer layer, const Error& error);
 
   /// Looks in every layer without counting a miss; a hit is counted, promoted and noted as a use.
   std::optional<Hit> look_up(const KeyRecord& key);
+
+  /// Asks the remotes; a hit is counted and stored in the user's directory.
+  std::optional<Hit> find_remote(const KeyRecord& key);
 
   /// Stores an object in the user's directory; says whether it is there now.
   bool store(const Object& object);
@@ -99,6 +104,7 @@ struct Cache::State {
   std::unique_ptr<UserLayer> user;  ///< Null: memory only.
   std::vector<std::unique_ptr<DiskLayer>> read_only;
   std::vector<LayerStatus> refused;  ///< Candidates that cannot be used, with the reason.
+  remote::TierHandle remotes;        ///< Null: none is named.
 
   std::atomic<std::uint64_t> stores{0};  ///< Tried by this process.
   pid_t owner = 0;                       ///< The process that opened the cache.

@@ -1,6 +1,9 @@
 #include "cache/remote/address.hpp"
 
+#include <sodium.h>
+
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <optional>
 
@@ -113,6 +116,15 @@ Result<void> read_path(std::string_view path, std::string_view query, Address& t
   return {};
 }
 
+std::string sha256_hex(std::string_view text) {
+  std::array<unsigned char, crypto_hash_sha256_BYTES> digest;
+  crypto_hash_sha256(digest.data(), reinterpret_cast<const unsigned char*>(text.data()),
+                     text.size());
+  std::string hex;
+  for (const unsigned char byte : digest) hex += fmt::format("{:02x}", byte);
+  return hex;
+}
+
 void replace_all(std::string& text, std::string_view what, std::string_view by) {
   for (std::size_t at = text.find(what); at != std::string::npos;
        at = text.find(what, at + by.size())) {
@@ -173,6 +185,7 @@ std::string object_url(const Address& address, const KeyRecord& key) {
     if (!address.query.empty()) tail += '?' + address.query;
   }
   replace_all(tail, "{key}", key.key.hex());
+  replace_all(tail, "{sha256}", sha256_hex(key.stream));
   return origin_of(address) + tail;
 }
 

@@ -1,0 +1,104 @@
+#include "cache/remote/lease_keeper.hpp"
+
+#include <memory>
+
+#include "tests/cache/remote/memory_remote.hpp"
+#include "tests/cache/remote/remotes.hpp"
+#include "tests/support/catch.hpp"
+
+namespace broach::cache::remote {
+namespace {
+
+using std::chrono::milliseconds;
+
+Key sample() { return KeyBuilder().field("name", "sample").finish().key; }
+
+/// A board in memory and a keeper of leases on it.
+struct Kept {
+  test::Shelf shelf;
+  Reporter reporter{{}};
+  Peer peer{
+      std::make_unique<test::MemoryRemote>(shelf), {test::kPatient, test::kPatient, {}}, reporter};
+  std::unique_ptr<LeaseKeeper> keeper;
+
+  explicit Kept(milliseconds time)
+      : keeper(std::make_unique<LeaseKeeper>(peer, LeaseKeeper::Terms{time, milliseconds(2'000)},
+                                             reporter)) {}
+
+  LeaseNote take() {
+    LeaseNote note = LeaseNote::own("start");
+    REQUIRE(peer.take(sample(), to_text(note), milliseconds(1)).value().taken);
+    keeper->hold(sample(), note);
+    return note;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a note is read back as it was written, and what is no note is none",
+          "[cache][remote][lease]") {
+  const LeaseNote note = LeaseNote::own("limits and more");
+  const auto read = parse_lease_note(to_text(note));
+  REQUIRE(read);
+  CHECK(read->token == note.token);
+  CHECK(read->pid == note.pid);
+  CHECK(read->stage == "limits_and_more");
+  CHECK(LeaseNote::own("x").token != note.token);
+  for (const char* text : {"", "token", "token host pid 1 stage", "token host 1 2"}) {
+    CHECK_FALSE(parse_lease_note(text));
+  }
+}
+
+TEST_CASE("a lease is renewed while it is held and gone when it is released",
+          "[cache][remote][lease]") {
+  Kept kept(milliseconds(3));
+  (void)kept.take();
+  CHECK(kept.shelf.wait_until([&] { return kept.shelf.renewals >= 5; }));
+  kept.keeper->stage(sample(), "publish");
+  CHECK(kept.shelf.wait_until([&] { return kept.shelf.leases[sample()].ends_with(" publish"); }));
+  kept.keeper->release(sample(), LeaseKeeper::Outcome::kStored);
+  CHECK(kept.shelf.wait_until([&] { return !kept.shelf.leases.contains(sample()); }));
+  CHECK(kept.reporter.counters()["lease_taken"] == 1);
+  CHECK(kept.reporter.counters()["lease_lost"] == 0);
+}
+
+TEST_CASE("work that is not stored, or not finished at the close, leaves a note that says so",
+          "[cache][remote][lease]") {
+  Kept kept(milliseconds(600'000));
+  const LeaseNote note = kept.take();
+  if (GENERATE(false, true)) {
+    kept.keeper->release(sample(), LeaseKeeper::Outcome::kNotStored);
+  }
+  kept.keeper.reset();
+  const auto left = parse_lease_note(kept.shelf.leases[sample()]);
+  REQUIRE(left);
+  CHECK(left->token == note.token);
+  CHECK(left->stage == kNotStoredStage);
+}
+
+TEST_CASE("a lease that another took is lost and no longer renewed", "[cache][remote][lease]") {
+  Kept kept(milliseconds(3));
+  (void)kept.take();
+  {
+    const std::lock_guard lock(kept.shelf.mutex);
+    kept.shelf.leases[sample()] = "another host 1 2 compile";
+  }
+  while (kept.reporter.counters()["lease_lost"] == 0) std::this_thread::yield();
+  kept.keeper.reset();
+  CHECK(kept.shelf.leases[sample()] == "another host 1 2 compile");
+}
+
+TEST_CASE("a board that fails for a moment loses no lease", "[cache][remote][lease]") {
+  Kept kept(milliseconds(3));
+  (void)kept.take();
+  {
+    const std::lock_guard lock(kept.shelf.mutex);
+    kept.shelf.failing = 2;  // One fewer than opens the breaker.
+    kept.shelf.renewals = 0;
+  }
+  CHECK(kept.shelf.wait_until([&] { return kept.shelf.renewals >= 3; }));
+  CHECK(kept.reporter.counters()["remote_failed"] == 2);
+  CHECK(kept.reporter.counters()["lease_lost"] == 0);
+}
+
+}  // namespace broach::cache::remote

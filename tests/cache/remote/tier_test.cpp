@@ -1,0 +1,302 @@
+#include "cache/remote/tier.hpp"
+
+#include <sys/wait.h>
+
+#include <future>
+#include <memory>
+#include <thread>
+
+#include "cache/remote/envelope.hpp"
+#include "tests/cache/remote/live_server.hpp"
+#include "tests/cache/remote/machine.hpp"
+#include "tests/cache/remote/remotes.hpp"
+#include "tests/cache/remote/scripted_server.hpp"
+#include "tests/support/catch.hpp"
+
+namespace broach::cache::remote {
+namespace {
+
+using cache::test::sample_object;
+using cache::test::sample_signer;
+using test::ask;
+using test::LiveServer;
+using test::Machine;
+using test::ScriptedServer;
+
+constexpr std::chrono::seconds kLong{60};
+
+/// A real server of either kind.
+std::optional<LiveServer> some_server(const std::string& scheme) {
+  return scheme == "http" ? LiveServer::nginx() : LiveServer::redis();
+}
+
+}  // namespace
+
+TEST_CASE("what one machine made serves another, which keeps it", "[cache][remote][tier]") {
+  const std::string scheme = GENERATE("http", "redis");
+  const auto server = some_server(scheme);
+  if (!server) BROACH_SKIP("no nginx, or no redis-server, on this machine");
+  const Object object = sample_object("shared", 300'000);
+  {
+    const auto cache = Machine().with_remote(server->url(scheme)).open();
+    const auto made = ask(*cache, object);
+    REQUIRE(made);
+    CHECK(made->layer.kind == LayerKind::kMemory);
+    CHECK(cache->drain_uploads(kLong));
+    CHECK(cache->counters()["remote_uploaded"] == 1);
+  }
+  Machine second(0);
+  second.with_remote(server->url(scheme));
+  {
+    const auto cache = second.open();
+    const auto hit = ask(*cache, object);
+    REQUIRE(hit);
+    CHECK(*hit->object == object);
+    CHECK(hit->layer.kind == LayerKind::kRemote);
+    CHECK(hit->layer.name == server->url(scheme, scheme == "http" ? "/" : "/0"));
+    CHECK(cache->counters()["made"] == 0);
+    CHECK(cache->counters()["hit_remote"] == 1);
+    CHECK(cache->counters()["backfilled"] == 1);
+  }
+  const auto later = second.open()->find(object.key);
+  REQUIRE(later);
+  CHECK(later->layer.kind == LayerKind::kUser);
+}
+
+TEST_CASE("closing a cache waits for its uploads", "[cache][remote][tier]") {
+  const auto server = LiveServer::redis();
+  if (!server) BROACH_SKIP("no redis-server on this machine");
+  const Object object = sample_object("at the close", 2'000'000);
+  REQUIRE(ask(*Machine().with_remote(server->url("redis")).open(), object));
+  CHECK(test::has(*test::remote_at(server->url("redis")), object.key).value());
+}
+
+TEST_CASE("a value that nobody trusted signed, or that changed, is made here instead",
+          "[cache][remote][tier]") {
+  const auto server = LiveServer::redis();
+  if (!server) BROACH_SKIP("no redis-server on this machine");
+  const Object object = sample_object("wanted");
+  std::string value = seal(object, sample_signer(1));
+  std::string counter = "remote_refused_untrusted";
+  const auto plant = GENERATE(0, 1, 2, 3);
+  if (plant == 0) value = seal(object, sample_signer(2));
+  if (plant == 1) {
+    value[value.size() - 7] = static_cast<char>(value[value.size() - 7] ^ 1);
+    counter = "remote_refused_forged";
+  }
+  if (plant == 2) {
+    value = seal(sample_object("another"), sample_signer(1));
+    counter = "remote_refused_damaged";
+  }
+  if (plant == 3) {
+    value = "no value at all";
+    counter = "remote_refused_damaged";
+  }
+  REQUIRE(test::put(*test::remote_at(server->url("redis")), object.key, value));
+
+  Machine machine;
+  const auto cache = machine.with_remote(server->url("redis")).open();
+  const auto made = ask(*cache, object);
+  REQUIRE(made);
+  CHECK(*made->object == object);
+  CHECK(cache->counters()["made"] == 1);
+  CHECK(cache->counters()["hit_remote"] == 0);
+  CHECK(cache->counters()[counter] > 0);
+  CHECK(machine.told(object.key.key.hex()));
+  // Its own, signed, has replaced it.
+  REQUIRE(cache->drain_uploads(kLong));
+  CHECK(Machine().with_remote(server->url("redis")).open()->find(object.key));
+}
+
+TEST_CASE("without a signing key, or read-only by choice, nothing is uploaded",
+          "[cache][remote][tier]") {
+  const auto server = LiveServer::redis();
+  if (!server) BROACH_SKIP("no redis-server on this machine");
+  const bool has_key = GENERATE(false, true);
+  Machine machine(has_key ? 1 : 0);
+  machine.with_remote(server->url("redis"), has_key ? RemoteUse::kReadOnly : RemoteUse::kReadWrite);
+  const Object object = sample_object("kept here");
+  {
+    const auto cache = machine.open();
+    REQUIRE(ask(*cache, object));
+    REQUIRE(cache->drain_uploads(kLong));
+    CHECK(cache->counters()["remote_uploaded"] == 0);
+    CHECK(cache->counters()["lease_taken"] == 0);
+    const auto status = cache->probe_remotes();
+    REQUIRE(status.size() == 1);
+    CHECK_FALSE(status[0].writable);
+    CHECK(status[0].latency);
+  }
+  CHECK(machine.told("BROACH_SIGNING_KEY") == !has_key);
+  CHECK_FALSE(test::has(*test::remote_at(server->url("redis")), object.key).value());
+}
+
+TEST_CASE("a remote is not asked where no key is trusted", "[cache][remote][tier]") {
+  // Nothing listens there: a question would be counted as a fault.
+  Machine machine(0, {});
+  const auto cache =
+      machine.with_remote("redis://127.0.0.1:" + std::to_string(test::free_port())).open();
+  REQUIRE(ask(*cache, sample_object("made")));
+  CHECK(cache->counters()["remote_failed"] == 0);
+  CHECK(machine.told("BROACH_TRUSTED_KEYS"));
+  CHECK_FALSE(cache->layers().back().usable);
+  CHECK_FALSE(cache->layers().back().why.empty());
+}
+
+TEST_CASE("a remote that is down costs no binary, and is soon left alone",
+          "[cache][remote][tier]") {
+  Machine machine;
+  const std::string scheme = GENERATE("http", "redis");
+  const auto cache =
+      machine.with_remote(scheme + "://user:s3cret@127.0.0.1:" + std::to_string(test::free_port()))
+          .open();
+  for (int i = 0; i < 4; ++i) REQUIRE(ask(*cache, sample_object(std::to_string(i))));
+  REQUIRE(cache->drain_uploads(kLong));
+  CHECK(cache->counters()["made"] == 4);
+  CHECK(cache->counters()["remote_failed_refused"] >= 3);
+  CHECK(cache->counters()["remote_breaker_opened"] == 1);
+  CHECK(cache->counters()["remote_skipped"] > 0);
+  const auto status = cache->probe_remotes();
+  CHECK(status[0].breaker == "open");
+  CHECK_FALSE(status[0].latency);
+  CHECK_FALSE(status[0].fault.empty());
+  CHECK_FALSE(machine.told("s3cret"));
+  CHECK(status[0].layer.name.find("s3cret") == std::string::npos);
+  CHECK(status[0].fault.find("s3cret") == std::string::npos);
+}
+
+TEST_CASE("a remote that stalls is given up, and a close does not wait for it",
+          "[cache][remote][tier]") {
+  const ScriptedServer server("", ScriptedServer::Then::kStall);
+  Machine machine;
+  machine.with_remote(server.url("http"));
+  machine.options.remotes[0].first_byte = std::chrono::milliseconds(20);
+  machine.options.upload_drain = std::chrono::milliseconds(1);
+  auto cache = machine.open();
+  REQUIRE(ask(*cache, sample_object("made")));
+  CHECK(cache->counters()["remote_failed_timed_out"] >= 1);
+  CHECK(cache->counters()["made"] == 1);
+  cache.reset();
+  // The upload was under way, or had not begun.
+  CHECK((machine.told("left as the cache closed") || machine.told("had not reached")));
+}
+
+TEST_CASE("an object that the queue of uploads cannot take is dropped, said once, and serves",
+          "[cache][remote][tier]") {
+  const auto server = LiveServer::redis();
+  if (!server) BROACH_SKIP("no redis-server on this machine");
+  Machine machine;
+  const auto cache = machine.with_remote(server->url("redis")).open();
+  Object object = sample_object("large");
+  object.payload.resize(std::size_t{65} << 20);
+  REQUIRE(ask(*cache, object));
+  CHECK(cache->counters()["remote_upload_dropped"] == 1);
+  CHECK(machine.told("queue of uploads is full"));
+  CHECK(cache->counters()["made"] == 1);
+  // Whoever waits in the fleet is told that nothing will come.
+  const auto other = test::remote_at(server->url("redis"));
+  for (std::string held_by; !held_by.ends_with("not_stored");) {
+    Deadline deadline(test::kPatient);
+    const auto answer =
+        other->leases()->take(object.key.key, "token", std::chrono::seconds(60), deadline);
+    REQUIRE(answer);
+    // The note stands for two seconds: on a machine that is busy it can be gone already.
+    if (answer->taken) break;
+    held_by = answer->held_by;
+  }
+}
+
+TEST_CASE("each key is made once in a fleet", "[cache][remote][tier][fleet]") {
+  const auto server = LiveServer::redis();
+  if (!server) BROACH_SKIP("no redis-server on this machine");
+  std::vector<std::unique_ptr<Machine>> machines;
+  std::vector<std::unique_ptr<Cache>> caches;
+  for (int i = 0; i < 6; ++i) {
+    machines.push_back(std::make_unique<Machine>());
+    caches.push_back(machines.back()->with_remote(server->url("redis")).open());
+  }
+  for (int key = 0; key < 5; ++key) {
+    const Object object = sample_object("key " + std::to_string(key));
+    std::vector<std::future<bool>> asked;
+    for (const auto& cache : caches) {
+      asked.push_back(std::async(std::launch::async, [&cache, &object] {
+        const auto hit = ask(*cache, object);
+        return hit && *hit->object == object;
+      }));
+    }
+    for (auto& right : asked) CHECK(right.get());
+  }
+  std::uint64_t made = 0;
+  std::uint64_t served = 0;
+  for (const auto& cache : caches) {
+    made += cache->counters()["made"];
+    served += cache->counters()["hit_remote"];
+  }
+  CHECK(made == 5);
+  CHECK(served == 25);
+}
+
+TEST_CASE("a compile that fails in a fleet fails for each asker, and none waits for another",
+          "[cache][remote][tier][fleet]") {
+  const auto server = LiveServer::redis();
+  if (!server) BROACH_SKIP("no redis-server on this machine");
+  Machine machine;
+  Machine other;
+  const auto fails = [](Cache& cache) {
+    return cache.find_or_make(cache::test::sample_key("bad"), [](const Stage&) -> Result<Object> {
+      return Error{ErrorCode::kCompileFailed, "does not compile", "the log"};
+    });
+  };
+  const auto first = machine.with_remote(server->url("redis")).open();
+  const auto second = other.with_remote(server->url("redis")).open();
+  CHECK(fails(*first).error().code == ErrorCode::kCompileFailed);
+  CHECK(fails(*second).error().code == ErrorCode::kCompileFailed);
+  CHECK(second->counters()["made"] == 1);
+}
+
+TEST_CASE("a lease whose holder is gone ends, and the next asker makes the key",
+          "[cache][remote][tier][fleet]") {
+  const auto server = LiveServer::redis();
+  if (!server) BROACH_SKIP("no redis-server on this machine");
+  const Object object = sample_object("orphan");
+  const auto remote = test::remote_at(server->url("redis"));
+  Deadline deadline(test::kPatient);
+  REQUIRE(
+      remote->leases()
+          ->take(object.key.key, "token host 1 2 compile", std::chrono::milliseconds(300), deadline)
+          .value()
+          .taken);
+  const auto cache = Machine().with_remote(server->url("redis")).open();
+  REQUIRE(ask(*cache, object));
+  CHECK(cache->counters()["made"] == 1);
+  CHECK(cache->counters()["lease_waited"] == 1);
+  CHECK(cache->counters()["lease_taken"] == 1);
+}
+
+TEST_CASE("a child of a fork has no remotes, and its parent keeps its own",
+          "[cache][remote][tier][fork]") {
+  const auto server = LiveServer::redis();
+  if (!server) BROACH_SKIP("no redis-server on this machine");
+  const Object object = sample_object("parent");
+  auto cache = Machine().with_remote(server->url("redis")).open();
+  REQUIRE(ask(*cache, object));
+  REQUIRE(cache->drain_uploads(kLong));
+  const pid_t child = fork();
+  if (child == 0) {
+    const Object own = sample_object("child");
+    const bool made = ask(*cache, own) && cache->counters()["made"] == 2;
+    cache.reset();  // Waits for no thread of the parent's.
+    _exit(made ? 0 : 1);
+  }
+  int status = -1;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+  CHECK(test::has(*test::remote_at(server->url("redis")), object.key).value());
+  CHECK_FALSE(
+      test::has(*test::remote_at(server->url("redis")), sample_object("child").key).value());
+  REQUIRE(ask(*cache, sample_object("later")));
+  CHECK(cache->drain_uploads(kLong));
+  CHECK(cache->counters()["remote_uploaded"] == 2);
+}
+
+}  // namespace broach::cache::remote
