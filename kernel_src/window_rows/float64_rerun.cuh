@@ -14,9 +14,9 @@
 #include "common/ops.cuh"
 #include "common/platform.cuh"
 #include "common/tanh.cuh"
-#include "window_rows/tile64_keys.cuh"
+#include "window_rows/keys.cuh"
 
-namespace broach::tile64 {
+namespace broach::window_rows {
 
 constexpr int kRerunKeys = 128;
 
@@ -121,4 +121,4 @@ BROACH_DEVICE void redo_heads(Thread thread, const BroachWindowRowsDecode& p, in
   }
 }
 
-}  // namespace broach::tile64
+}  // namespace broach::window_rows

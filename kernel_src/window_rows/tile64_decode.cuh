@@ -17,12 +17,12 @@
 #include "tiles/copy.cuh"
 #include "tiles/fragments.cuh"
 #include "tiles/mma.cuh"
+#include "window_rows/pieces.cuh"
 #include "window_rows/tile64_arith.cuh"
 #include "window_rows/tile64_fold.cuh"
 #include "window_rows/tile64_partials.cuh"
-#include "window_rows/tile64_pieces.cuh"
 
-namespace broach::tile64 {
+namespace broach::window_rows {
 
 constexpr int kDecodeThreads = kDecodeWarps * 32;
 constexpr int kHeads = 8 * kHeadBlocks;
@@ -141,7 +141,7 @@ BROACH_DEVICE void weigh(Thread thread, DecodeShared& shared,
     for (int e = 0; e < 4; ++e) {
       const int head = (warp / 4 * kScoreBlocks + i) * 8 + lane % 4 * 2 + e % 2;
       const int at = head * kWeightStride + warp % 4 * 16 + lane / 4 + e / 2 * 8;
-      const float weight = exp32(sub_rn(scores[i][e], tile_maximum(shared, head)));
+      const float weight = weight_of(scores[i][e], tile_maximum(shared, head));
       const Weight halves = split_weight(weight);
       shared.weights[at] = weight;
       shared.p[0][at] = halves.high;
@@ -405,4 +405,4 @@ BROACH_GLOBAL(broach_window_rows_tile64_decode, kDecodeThreads, BroachWindowRows
   }
 }
 
-}  // namespace broach::tile64
+}  // namespace broach::window_rows

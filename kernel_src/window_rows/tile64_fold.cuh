@@ -9,7 +9,7 @@
 #include "window_rows/tile64_arith.cuh"
 #include "window_rows/tile64_partials.cuh"
 
-namespace broach::tile64 {
+namespace broach::window_rows {
 
 constexpr int kFoldBatch = 32;
 constexpr int kFoldMaxHeads = 8;
@@ -140,4 +140,4 @@ BROACH_GLOBAL(broach_window_rows_tile64_fold, kFoldThreads, BroachWindowRowsTile
                               static_cast<int>(thread.block_x()), p.slots[row], keys, shared);
 }
 
-}  // namespace broach::tile64
+}  // namespace broach::window_rows

@@ -11,10 +11,10 @@
 // an earlier launch, or nobody, left there carries another number and counts as none.
 
 #include "common/platform.cuh"
+#include "window_rows/keys.cuh"
 #include "window_rows/params.h"
-#include "window_rows/tile64_keys.cuh"
 
-namespace broach::tile64 {
+namespace broach::window_rows {
 
 /// The partials of one row and KV head.
 struct Partials {
@@ -68,4 +68,4 @@ BROACH_DEVICE bool arrives_last(Thread thread, const BroachWindowRowsDecode& p, 
   return *flag != 0;
 }
 
-}  // namespace broach::tile64
+}  // namespace broach::window_rows

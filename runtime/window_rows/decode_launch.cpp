@@ -1,8 +1,8 @@
 #include "runtime/window_rows/decode_launch.hpp"
 
 #include "runtime/window_rows/chunk256_launch.hpp"
+#include "runtime/window_rows/prompt_launch.hpp"
 #include "runtime/window_rows/tile64_launch.hpp"
-#include "runtime/window_rows/tile64_prompt_launch.hpp"
 
 namespace broach::runtime {
 
@@ -24,7 +24,7 @@ Result<std::unique_ptr<const DecodeLaunch>> make_decode_launch(const WindowRowsS
     return make_tile64_launch(shape, plan, module, multiprocessors);
   }
   if (shape.form == Form::kPrompt && shape.arith == Arith::kTile64) {
-    return make_tile64_prompt_launch(shape, plan, module);
+    return make_prompt_launch(shape, plan, module);
   }
   return Error{ErrorCode::kUnsupported,
                "window_rows: this runtime launches form=decode with arith=chunk256 or tile64 and "

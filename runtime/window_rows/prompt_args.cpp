@@ -51,9 +51,9 @@ Result<void> check_prompt_args(const WindowRowsShape& shape, const PromptArgs& a
   return {};
 }
 
-BroachWindowRowsTile64Prompt prompt_params(const WindowRowsShape& shape,
-                                           const PromptArgs& args) noexcept {
-  BroachWindowRowsTile64Prompt params{};
+BroachWindowRowsPrompt prompt_params(const WindowRowsShape& shape,
+                                     const PromptArgs& args) noexcept {
+  BroachWindowRowsPrompt params{};
   params.common = decode_params(shape, args.common);
   params.offsets = args.offsets;
   params.hi = args.hi;

@@ -15,7 +15,6 @@ namespace broach::runtime {
 Result<void> check_prompt_args(const WindowRowsShape& shape, const PromptArgs& args);
 
 /// The kernel's parameter struct.
-BroachWindowRowsTile64Prompt prompt_params(const WindowRowsShape& shape,
-                                           const PromptArgs& args) noexcept;
+BroachWindowRowsPrompt prompt_params(const WindowRowsShape& shape, const PromptArgs& args) noexcept;
 
 }  // namespace broach::runtime

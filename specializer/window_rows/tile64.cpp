@@ -1,21 +1,30 @@
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <string>
+#include <cstdint>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "kernel_src/window_rows/tile64_layout.h"
+#include "kernel_src/window_rows/layout.h"
 #include "specializer/render.hpp"
+#include "specializer/window_rows/kernel_source.hpp"
+#include "specializer/window_rows/prompt_geometry.hpp"
 
 namespace broach::specializer {
 namespace {
 
-using namespace broach::tile64;
+using namespace broach::window_rows;
 
 // A generic kernel serves every ratio: its heads are padded to the largest.
 constexpr int kLargestRatio = 32;
+
+constexpr std::string_view kDecodeControls[] = {
+    "window_early",     "fold_reversed", "fold_unscaled",   "weight_rounded",
+    "low_half_dropped", "sink_left_out", "page_off_by_one", "whole_block_rerun",
+};
+constexpr std::string_view kPromptControls[] = {
+    "window_early", "fold_reversed", "fold_unscaled",   "weight_rounded",    "low_half_dropped",
+    "hi_ignored",   "sink_left_out", "page_off_by_one", "whole_block_rerun",
+};
 
 /// The constants of a kernel that follow from the shape and the target's shared memory.
 struct DecodeGeometry {
@@ -41,54 +50,38 @@ DecodeGeometry decode_geometry(int head_dim, int ratio, bool p32, int shared_lim
   return geometry;
 }
 
-struct PromptGeometry {
-  int piece;
-  int warps;
-  int stages;
-  int shared_bytes;
-};
-
-// Four stages while they fit, then fewer, then half as wide: what is left beside 64 rows of queries
-// is short at head_dim 512 where a block gets 99 KiB.
-PromptGeometry prompt_geometry(int head_dim, bool generic, int shared_limit) {
-  PromptGeometry geometry{piece_dims(head_dim), prompt_warps(head_dim, generic), 4, 0};
-  const auto bytes = [&] { return prompt_shared_bytes(head_dim, geometry.piece, geometry.stages); };
-  while (geometry.stages > 2 && bytes() > shared_limit) --geometry.stages;
-  if (bytes() > shared_limit && geometry.piece % 32 == 0) {
-    geometry.piece /= 2;
-    geometry.stages = 4;
-    while (geometry.stages > 2 && bytes() > shared_limit) --geometry.stages;
-  }
-  geometry.shared_bytes = bytes();
-  return geometry;
+Rendered render_prompt(const WindowRowsShape& shape, int ratio, int shared_limit,
+                       const Variant& variant) {
+  const auto head_dim = static_cast<int>(shape.head_dim);
+  const window_rows::PromptGeometry geometry = window_rows::prompt_geometry(
+      head_dim, kTile64Keys, piece_dims(head_dim), variant.generic == Switch::kOn, shared_limit);
+  window_rows::KernelSource source(shape, ratio, variant, kPromptControls);
+  source.constant("int", "kTileKeys", kTile64Keys);
+  source.constant("int", "kPieceDims", geometry.piece);
+  source.constant("int", "kStages", geometry.stages);
+  source.constant("int", "kPromptWarps", geometry.warps);
+  source.constant("int", "kPromptSharedBytes", geometry.shared_bytes);
+  return {std::move(source).finish("window_rows/tile64_prompt.cuh"),
+          {{"broach_window_rows_tile64_prompt", static_cast<std::uint32_t>(geometry.warps) * 32,
+            static_cast<std::uint32_t>(geometry.shared_bytes)}}};
 }
 
-/// "window_early" as the kernels' enumerator, "kWindowEarly".
-std::string enumerator(std::string_view control) {
-  if (control.empty()) return "kNone";
-  std::string name = "k";
-  bool upper = true;
-  for (const char c : control) {
-    if (c == '_') {
-      upper = true;
-    } else {
-      name += upper && c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
-      upper = false;
-    }
-  }
-  return name;
-}
-
-std::string_view layout_name(KvLayoutKind kind) {
-  switch (kind) {
-    case KvLayoutKind::kLinear:
-      return "kLinear";
-    case KvLayoutKind::kRing:
-      return "kRing";
-    case KvLayoutKind::kPaged:
-      return "kPaged";
-  }
-  return "kLinear";
+Rendered render_decode(const WindowRowsShape& shape, int ratio, int shared_limit,
+                       const Variant& variant) {
+  const auto head_dim = static_cast<int>(shape.head_dim);
+  const DecodeGeometry geometry =
+      decode_geometry(head_dim, ratio, shape.p32 == Switch::kOn, shared_limit);
+  window_rows::KernelSource source(shape, ratio, variant, kDecodeControls);
+  source.constant("int", "kTileKeys", kTile64Keys);
+  source.constant("int", "kPieceDims", piece_dims(head_dim));
+  source.constant("int", "kStages", geometry.stages);
+  source.constant("int", "kHeadBlocks", geometry.blocks);
+  source.constant("int", "kDecodeWarps", geometry.warps);
+  source.constant("int", "kDecodeSharedBytes", geometry.shared_bytes);
+  return {std::move(source).finish("window_rows/tile64_decode.cuh"),
+          {{"broach_window_rows_tile64_decode", static_cast<std::uint32_t>(geometry.warps) * 32,
+            static_cast<std::uint32_t>(geometry.shared_bytes)},
+           {"broach_window_rows_tile64_fold", kFoldThreads, 0}}};
 }
 
 }  // namespace
@@ -96,58 +89,10 @@ std::string_view layout_name(KvLayoutKind kind) {
 Rendered render_window_rows_tile64(const WindowRowsShape& shape, const Target& target,
                                    const Variant& variant) {
   const bool generic = variant.generic == Switch::kOn;
-  const auto head_dim = static_cast<int>(shape.head_dim);
   const int ratio = generic ? kLargestRatio : static_cast<int>(shape.gqa_ratio);
   const auto shared_limit = static_cast<int>(target.max_shared_bytes);
-  // A generic kernel reads these from its parameters; its source is then the same for all of them.
-  const KvLayout layout = generic ? KvLayout{} : shape.kv_layout;
-
-  std::string source;
-  const auto line = [&](std::string_view type, std::string_view name, auto value) {
-    source += fmt::format("constexpr {} {} = {};\n", type, name, value);
-  };
-  source += "#include \"common/half.cuh\"\n";
-  source += "#include \"window_rows/tile64_base.cuh\"\n\n";
-  source += "namespace broach::tile64 {\n\n";
-  line("int", "kHeadDim", head_dim);
-  line("int", "kRatio", ratio);
-  line("int", "kWindow", generic ? 0 : shape.window);
-  line("Layout", "kLayout", fmt::format("Layout::{}", layout_name(layout.kind)));
-  line("int", "kLayoutLength", layout.length);
-  line("Half", "kHalf", shape.dtype == Dtype::kBf16 ? "Half::kBf16" : "Half::kF16");
-  line("bool", "kP32", shape.p32 == Switch::kOn);
-  line("bool", "kSoftcap", shape.softcap == Switch::kOn);
-  line("bool", "kSinks", shape.sinks == Switch::kOn);
-  line("bool", "kChecked", shape.checked == Switch::kOn);
-  line("bool", "kGeneric", generic);
-  line("Control", "kControl", fmt::format("Control::{}", enumerator(variant.control)));
-
-  std::vector<KernelEntry> entries;
-  if (shape.form == Form::kPrompt) {
-    const PromptGeometry geometry = prompt_geometry(head_dim, generic, shared_limit);
-    line("int", "kPieceDims", geometry.piece);
-    line("int", "kStages", geometry.stages);
-    line("int", "kPromptWarps", geometry.warps);
-    line("int", "kPromptSharedBytes", geometry.shared_bytes);
-    source += "\n}  // namespace broach::tile64\n\n";
-    source += "#include \"window_rows/tile64_prompt.cuh\"\n";
-    entries = {{"broach_window_rows_tile64_prompt", static_cast<std::uint32_t>(geometry.warps) * 32,
-                static_cast<std::uint32_t>(geometry.shared_bytes)}};
-  } else {
-    const DecodeGeometry geometry =
-        decode_geometry(head_dim, ratio, shape.p32 == Switch::kOn, shared_limit);
-    line("int", "kPieceDims", piece_dims(head_dim));
-    line("int", "kStages", geometry.stages);
-    line("int", "kHeadBlocks", geometry.blocks);
-    line("int", "kDecodeWarps", geometry.warps);
-    line("int", "kDecodeSharedBytes", geometry.shared_bytes);
-    source += "\n}  // namespace broach::tile64\n\n";
-    source += "#include \"window_rows/tile64_decode.cuh\"\n";
-    entries = {{"broach_window_rows_tile64_decode", static_cast<std::uint32_t>(geometry.warps) * 32,
-                static_cast<std::uint32_t>(geometry.shared_bytes)},
-               {"broach_window_rows_tile64_fold", kFoldThreads, 0}};
-  }
-  return {std::move(source), std::move(entries)};
+  return shape.form == Form::kPrompt ? render_prompt(shape, ratio, shared_limit, variant)
+                                     : render_decode(shape, ratio, shared_limit, variant);
 }
 
 }  // namespace broach::specializer

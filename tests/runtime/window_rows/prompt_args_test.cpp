@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/window_rows/tile64_prompt_launch.hpp"
+#include "runtime/window_rows/prompt_launch.hpp"
 #include "tests/support/catch.hpp"
 
 namespace broach::runtime {
@@ -81,14 +81,14 @@ TEST_CASE("a prompt argument that cannot be served is named with its value and i
 }
 
 TEST_CASE("row blocks cover every split of the rows over sequences", "[runtime][prompt_args]") {
-  CHECK(tile64_row_blocks(64, 1) == 1);
-  CHECK(tile64_row_blocks(65, 1) == 2);
-  CHECK(tile64_row_blocks(1, 1) == 1);
-  CHECK(tile64_row_blocks(5, 5) == 5);
+  CHECK(prompt_row_blocks(64, 1) == 1);
+  CHECK(prompt_row_blocks(65, 1) == 2);
+  CHECK(prompt_row_blocks(1, 1) == 1);
+  CHECK(prompt_row_blocks(5, 5) == 5);
   for (std::int32_t rows = 2; rows < 300; ++rows) {
     for (std::int32_t first = 1; first < rows; ++first) {
       const std::int32_t needed = (first + 63) / 64 + (rows - first + 63) / 64;
-      REQUIRE(tile64_row_blocks(rows, 2) >= static_cast<std::uint32_t>(needed));
+      REQUIRE(prompt_row_blocks(rows, 2) >= static_cast<std::uint32_t>(needed));
     }
   }
 }

@@ -12,13 +12,9 @@
 #include <vector>
 
 #include "broach/runtime.hpp"
-#include "runtime/device.hpp"
 #include "runtime/window_rows/tile64_launch.hpp"
-#include "runtime/window_rows/tile64_prompt_launch.hpp"
-#include "specializer/compilers.hpp"
-#include "specializer/plan.hpp"
 #include "tests/kernel_src/tile64_reference.hpp"
-#include "tests/specializer/compile_support.hpp"
+#include "tests/runtime/window_rows/compiled_kernel.hpp"
 #include "tests/support/catch.hpp"
 
 namespace broach::test {
@@ -219,58 +215,22 @@ class Tile64Problem {
   std::vector<float> sinks_;
 };
 
-/// A tile64 kernel compiled for a device, launched with schedules of the test's choice.
-///
-/// Owns:    the module; the device and the compilers are shared by every kernel of the process.
+/// A tile64 decode kernel compiled for the host, launched with schedules of the test's choice.
 class Tile64Kernel {
  public:
   explicit Tile64Kernel(const WindowRowsShape& shape, const specializer::Variant& variant = {})
-      : shape_(shape) {
-    auto plan = specializer::plan(shape, device().target(), variant);
-    INFO((plan ? std::string() : plan.error().message));
-    REQUIRE(plan);
-    plan_ = *std::move(plan);
-    auto output = compilers().compile(plan_);
-    INFO((output ? std::string() : output.error().message + "\n" + output.error().detail));
-    REQUIRE(output);
-    std::vector<std::string> functions;
-    for (const auto& entry : plan_.entries) functions.push_back(entry.function);
-    auto module = device().load(output->binary, functions);
-    INFO((module ? std::string() : module.error().message));
-    REQUIRE(module);
-    module_ = *std::move(module);
-  }
+      : shape_(shape), kernel_(host_device(), shape, variant) {}
 
   std::unique_ptr<const runtime::DecodeLaunch> launch(
       std::optional<runtime::Tile64Schedule> schedule = std::nullopt) const {
-    if (shape_.form == Form::kPrompt) {
-      auto prompt = runtime::make_tile64_prompt_launch(shape_, plan_, *module_);
-      REQUIRE(prompt);
-      return *std::move(prompt);
-    }
-    auto made = runtime::make_tile64_launch(shape_, plan_, *module_, 1, schedule);
+    auto made = runtime::make_tile64_launch(shape_, kernel_.plan, *kernel_.module, 1, schedule);
     REQUIRE(made);
     return *std::move(made);
   }
 
-  static runtime::Device& device() {
-    static const std::shared_ptr<runtime::Device> host = [] {
-      auto opened = runtime::open_device("host");
-      REQUIRE(opened);
-      return *opened;
-    }();
-    return *host;
-  }
-
  private:
-  static specializer::Compilers& compilers() {
-    static specializer::Compilers shared(compilers_options());
-    return shared;
-  }
-
   WindowRowsShape shape_;
-  specializer::Plan plan_;
-  std::unique_ptr<runtime::Module> module_;
+  CompiledKernel kernel_;
 };
 
 }  // namespace broach::test

@@ -1,16 +1,19 @@
 #pragma once
 
-/* How a tile64 kernel lays out its shared memory: the renderer computes the same constants that the
- * kernel is compiled with. No header is included; compiles as host and device C++.
+/* How a kernel made of matrix steps lays out its shared memory: the renderer computes the same
+ * constants that the kernel is compiled with. No header is included; compiles as host and device
+ * C++.
  *
- * Keys move through shared memory in pieces of 64 keys x kPieceDims dims, K before V, in a ring of
+ * Keys move through shared memory in pieces of a tile's keys x some dims, K before V, in a ring of
  * stages. Rows are padded by 16 bytes: with 16-dim units that makes every row an odd number of
  * 16-byte units, which keeps ldmatrix free of bank conflicts.
  */
 
-namespace broach::tile64 {
+namespace broach::window_rows {
 
-constexpr int kTileKeys = 64;
+/* Keys of a tile. */
+constexpr int kTile64Keys = 64;
+constexpr int kMma32Keys = 32;
 
 /* Threads of a block of the fold kernel. */
 constexpr int kFoldThreads = 128;
@@ -18,10 +21,13 @@ constexpr int kFoldThreads = 128;
 /* Padding of 16-bit rows, in elements. */
 constexpr int kRowPad = 8;
 
-/* Dims of a piece: the largest divisor of head_dim up to 128 that is a multiple of 16. */
+/* Dims of a tile64 piece: the largest divisor of head_dim up to 128 that is a multiple of 16. */
 constexpr int piece_dims(int head_dim) {
   return head_dim <= 128 ? head_dim : head_dim == 192 ? 96 : 128;
 }
+
+/* Dims of an mma32 piece: with half of the keys, twice the dims take the same room. */
+constexpr int mma32_piece_dims(int head_dim) { return head_dim <= 256 ? head_dim : 256; }
 
 /* Query heads of a KV head in blocks of 8 columns: 1, 2 or 4. */
 constexpr int head_blocks(int gqa_ratio) { return gqa_ratio <= 8 ? 1 : gqa_ratio <= 16 ? 2 : 4; }
@@ -39,21 +45,21 @@ constexpr int prompt_warps(int head_dim, bool generic) {
 }
 
 /* Bytes of the prompt kernel's dynamic shared memory; sizeof(PromptShared). */
-constexpr int prompt_shared_bytes(int head_dim, int piece, int stages) {
+constexpr int prompt_shared_bytes(int head_dim, int tile_keys, int piece, int stages) {
   return kPromptRows * (head_dim + kRowPad) * 2       /* queries */
-         + stages * kTileKeys * (piece + kRowPad) * 2 /* pieces */
+         + stages * tile_keys * (piece + kRowPad) * 2 /* pieces */
          + 2 * kPromptRows * 4;                       /* last keys, redo */
 }
 
 /* Bytes of the decode kernel's dynamic shared memory; sizeof(DecodeShared). */
 constexpr int decode_shared_bytes(int head_dim, int blocks, int p_halves, int stages) {
   const int heads = 8 * blocks;
-  return stages * kTileKeys * (piece_dims(head_dim) + kRowPad) * 2 /* pieces */
-         + heads * (head_dim + kRowPad) * 2                        /* queries */
-         + p_halves * heads * (kTileKeys + kRowPad) * 2            /* P, 16-bit */
-         + heads * (kTileKeys + kRowPad) * 4                       /* P, fp32 */
-         + (4 + 1 + 1) * heads * 4                                 /* maxima, sums, redo */
-         + 16;                                                     /* arrival */
+  return stages * kTile64Keys * (piece_dims(head_dim) + kRowPad) * 2 /* pieces */
+         + heads * (head_dim + kRowPad) * 2                          /* queries */
+         + p_halves * heads * (kTile64Keys + kRowPad) * 2            /* P, 16-bit */
+         + heads * (kTile64Keys + kRowPad) * 4                       /* P, fp32 */
+         + (4 + 1 + 1) * heads * 4                                   /* maxima, sums, redo */
+         + 16;                                                       /* arrival */
 }
 
-} /* namespace broach::tile64 */
+} /* namespace broach::window_rows */

@@ -9,11 +9,11 @@ namespace broach::runtime {
 
 /// Blocks along the grid's x that cover any split of `rows` over `sequences`: each sequence may end
 /// in a block of its own that is not full.
-std::uint32_t tile64_row_blocks(std::int32_t rows, std::int32_t sequences) noexcept;
+std::uint32_t prompt_row_blocks(std::int32_t rows, std::int32_t sequences) noexcept;
 
 /// A block a (64 rows of a sequence, query head); no workspace.
-Result<std::unique_ptr<const DecodeLaunch>> make_tile64_prompt_launch(const WindowRowsShape& shape,
-                                                                      const specializer::Plan& plan,
-                                                                      Module& module);
+Result<std::unique_ptr<const DecodeLaunch>> make_prompt_launch(const WindowRowsShape& shape,
+                                                               const specializer::Plan& plan,
+                                                               Module& module);
 
 }  // namespace broach::runtime

@@ -1,8 +1,8 @@
 #pragma once
 
-// The names that a rendered tile64 source gives its constants values of.
+// The names that a rendered source gives its constants values of.
 
-namespace broach::tile64 {
+namespace broach::window_rows {
 
 enum class Layout : int { kLinear = 0, kRing = 1, kPaged = 2 };
 
@@ -11,7 +11,8 @@ enum class Control : int {
   kNone,
   kWindowEarly,      ///< The window starts one key early.
   kFoldReversed,     ///< Tiles are folded from the last to the first.
-  kFoldUnscaled,     ///< A tile joins without exp(m_t - M).
+  kFoldUnscaled,     ///< A tile joins without its exponential of the running maximum.
+  kWeightRounded,    ///< P is rounded to 16 bits before anything is made of it.
   kLowHalfDropped,   ///< P enters P x V as its high half alone.
   kHiIgnored,        ///< Prompt rows stop at their own position.
   kSinkLeftOut,      ///< The sink does not join the denominator.
@@ -19,4 +20,4 @@ enum class Control : int {
   kWholeBlockRerun,  ///< One non-finite output re-runs every head of its block.
 };
 
-}  // namespace broach::tile64
+}  // namespace broach::window_rows

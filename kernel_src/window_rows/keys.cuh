@@ -2,15 +2,17 @@
 
 // Which keys a row sees, and where a key lies in the cache, for window_rows kernels.
 //
-// The including source defines, in namespace broach::tile64, the constants of its shape: kWindow,
-// kLayout, kLayoutLength, kRatio, kGeneric, kChecked, kControl. A generic kernel reads window,
-// ratio and layout from its parameters instead, which changes no bit of any result.
+// The including source defines, in namespace broach::window_rows, the constants of its shape:
+// kWindow, kLayout, kLayoutLength, kRatio, kGeneric, kChecked, kControl, and the kTileKeys of its
+// arithmetic. A generic kernel reads window, ratio and layout from its parameters instead, which
+// changes no bit of any result.
 
 #include "common/platform.cuh"
+#include "window_rows/layout.h"
+#include "window_rows/names.cuh"
 #include "window_rows/params.h"
-#include "window_rows/tile64_layout.h"
 
-namespace broach::tile64 {
+namespace broach::window_rows {
 
 /// Inclusive key positions.
 struct KeyRange {
@@ -107,4 +109,4 @@ BROACH_DEVICE void check_row(Thread thread, const BroachWindowRowsDecode& p, int
   }
 }
 
-}  // namespace broach::tile64
+}  // namespace broach::window_rows

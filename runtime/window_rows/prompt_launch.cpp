@@ -1,18 +1,17 @@
-#include "runtime/window_rows/tile64_prompt_launch.hpp"
+#include "runtime/window_rows/prompt_launch.hpp"
 
 #include <algorithm>
 
+#include "kernel_src/window_rows/layout.h"
 #include "runtime/window_rows/launch_stage.hpp"
 #include "runtime/window_rows/prompt_args.hpp"
 
 namespace broach::runtime {
 namespace {
 
-constexpr std::uint32_t kBlockRows = 64;
-
-class Tile64PromptLaunch final : public DecodeLaunch {
+class PromptLaunch final : public DecodeLaunch {
  public:
-  Tile64PromptLaunch(const WindowRowsShape& shape, LaunchStage stage) noexcept
+  PromptLaunch(const WindowRowsShape& shape, LaunchStage stage) noexcept
       : shape_(shape), stage_(stage) {}
 
   std::size_t workspace_bytes(std::int32_t, std::int32_t, std::int32_t) const noexcept override {
@@ -28,7 +27,7 @@ class Tile64PromptLaunch final : public DecodeLaunch {
 
   Result<void> launch_prompt(const PromptArgs& args, Stream stream) const override {
     const auto heads = static_cast<std::uint32_t>(args.common.kv_heads) * shape_.gqa_ratio;
-    return stage_.launch(tile64_row_blocks(args.common.rows, args.sequences), heads, 1,
+    return stage_.launch(prompt_row_blocks(args.common.rows, args.sequences), heads, 1,
                          prompt_params(shape_, args), stream);
   }
 
@@ -39,7 +38,8 @@ class Tile64PromptLaunch final : public DecodeLaunch {
 
 }  // namespace
 
-std::uint32_t tile64_row_blocks(std::int32_t rows, std::int32_t sequences) noexcept {
+std::uint32_t prompt_row_blocks(std::int32_t rows, std::int32_t sequences) noexcept {
+  constexpr std::uint64_t kBlockRows = window_rows::kPromptRows;
   // Sequence s takes ceil(rows_s / 64) <= rows_s / 64 + 63 / 64 blocks, and never more than its
   // rows.
   const auto all = static_cast<std::uint64_t>(std::max(rows, 0));
@@ -47,13 +47,12 @@ std::uint32_t tile64_row_blocks(std::int32_t rows, std::int32_t sequences) noexc
   return static_cast<std::uint32_t>(std::min(all, (all + each * (kBlockRows - 1)) / kBlockRows));
 }
 
-Result<std::unique_ptr<const DecodeLaunch>> make_tile64_prompt_launch(const WindowRowsShape& shape,
-                                                                      const specializer::Plan& plan,
-                                                                      Module& module) {
-  auto stages = pick_stages<1>(plan, module, "a tile64 prompt plan has one function");
+Result<std::unique_ptr<const DecodeLaunch>> make_prompt_launch(const WindowRowsShape& shape,
+                                                               const specializer::Plan& plan,
+                                                               Module& module) {
+  auto stages = pick_stages<1>(plan, module, "a prompt plan has one function");
   if (!stages) return stages.error();
-  return std::unique_ptr<const DecodeLaunch>(
-      std::make_unique<Tile64PromptLaunch>(shape, (*stages)[0]));
+  return std::unique_ptr<const DecodeLaunch>(std::make_unique<PromptLaunch>(shape, (*stages)[0]));
 }
 
 }  // namespace broach::runtime

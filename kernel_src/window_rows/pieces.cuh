@@ -1,33 +1,36 @@
 #pragma once
 
-// The stream of a tile64 block's keys through shared memory: for each tile, its K in pieces of
-// 64 keys x kPieceDims dims, then its V, in a ring of kStages stages. Keys outside a range are
-// zeros and are never read.
+// The stream of a block's keys through shared memory: for each tile, its K in pieces of kTileKeys
+// keys x kPieceDims dims, then its V, in a ring of kStages stages. Keys outside a range are zeros
+// and are never read.
 
 #include "common/platform.cuh"
 #include "tiles/copy.cuh"
-#include "window_rows/tile64_keys.cuh"
+#include "window_rows/keys.cuh"
 
-namespace broach::tile64 {
+namespace broach::window_rows {
 
 constexpr int kPieces = kHeadDim / kPieceDims;
 constexpr int kPieceStride = kPieceDims + kRowPad;
 constexpr int kPieceElems = kTileKeys * kPieceStride;
 
+/// In which order a block's tiles come. Down is a planted fault.
+enum class TileOrder { kUp, kDown };
+
 /// Feeds one block of kThreads threads.
 ///
 /// Owns:    nothing; parameters and ring outlive it.
-template <int kThreads>
+template <int kThreads, TileOrder kOrder = TileOrder::kUp>
 struct PieceFeed {
   const unsigned short* k;  // of the KV head
   const unsigned short* v;
   unsigned short* ring;  // [kStages][kPieceElems]
   KeyRows rows;
   KeyRange present;
-  int first_tile;
-  int count;      // pieces of this block
-  int next = 0;   // to be asked for
-  int ready = 0;  // to be used
+  int first_tile;  // to come
+  int count;       // pieces of this block
+  int next = 0;    // to be asked for
+  int ready = 0;   // to be used
 
   BROACH_DEVICE PieceFeed(const BroachWindowRowsDecode& p, int kv_head, int slot,
                           const KeyRange& present_keys, int first, int last, unsigned short* stages)
@@ -36,8 +39,13 @@ struct PieceFeed {
         ring(stages),
         rows(p, slot),
         present(present_keys),
-        first_tile(first),
+        first_tile(kOrder == TileOrder::kUp ? first : last),
         count((last - first + 1) * 2 * kPieces) {}
+
+  /// The tile that comes i-th.
+  BROACH_DEVICE int tile(int i) const {
+    return kOrder == TileOrder::kUp ? first_tile + i : first_tile - i;
+  }
 
   /// Asks for the first pieces; with them go copies that the caller made before.
   BROACH_DEVICE void start(Thread thread) {
@@ -51,7 +59,7 @@ struct PieceFeed {
       const int part = next % (2 * kPieces);
       const bool is_k = part < kPieces;
       const unsigned short* const base = (is_k ? k : v) + part % kPieces * kPieceDims;
-      const int first_key = (first_tile + next / (2 * kPieces)) * kTileKeys;
+      const int first_key = tile(next / (2 * kPieces)) * kTileKeys;
       unsigned short* const stage = ring + next % kStages * kPieceElems;
       constexpr int kVectors = kPieceDims / 8;
       BROACH_UNROLL
@@ -79,4 +87,4 @@ struct PieceFeed {
   }
 };
 
-}  // namespace broach::tile64
+}  // namespace broach::window_rows

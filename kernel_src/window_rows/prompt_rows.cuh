@@ -1,0 +1,112 @@
+#pragma once
+
+// The rows of a prompt block: which sequence they belong to, which keys they see, their queries.
+//
+// Block: 64 consecutive rows of one sequence x one query head; grid = row blocks x query heads.
+
+#include "common/platform.cuh"
+#include "tiles/copy.cuh"
+#include "window_rows/keys.cuh"
+#include "window_rows/pieces.cuh"
+
+namespace broach::window_rows {
+
+constexpr int kPromptThreads = kPromptWarps * 32;
+constexpr int kPromptQueryStride = kHeadDim + kRowPad;
+
+struct PromptShared {
+  alignas(16) unsigned short q[kPromptRows * kPromptQueryStride];  // [row][dim]
+  alignas(16) unsigned short pieces[kStages * kPieceElems];
+  int last[kPromptRows];
+  unsigned redo[kPromptRows];
+};
+static_assert(sizeof(PromptShared) == kPromptSharedBytes, "the renderer states the same size");
+
+/// The rows a block works on. Rows are counted over all sequences.
+struct PromptTask {
+  int slot;
+  int first_row, rows;    // of this block
+  int position;           // of its first row
+  int sequence_position;  // p0
+  int past;               // first position behind the sequence's chunk
+  int head, kv_head;
+};
+
+/// Finds the block's sequence and rows; false where the grid has more blocks than rows need.
+BROACH_DEVICE bool find_task(Thread thread, const BroachWindowRowsPrompt& params,
+                             PromptTask& task) {
+  const BroachWindowRowsDecode& p = params.common;
+  int block = static_cast<int>(thread.block_x());
+  task.head = static_cast<int>(thread.block_y());
+  task.kv_head = task.head / ratio_of(p);
+  for (int sequence = 0; sequence < params.sequences; ++sequence) {
+    const int begin = params.offsets[sequence];
+    const int count = params.offsets[sequence + 1] - begin;
+    const int blocks = (count + kPromptRows - 1) / kPromptRows;
+    if (block >= blocks) {
+      block -= blocks;
+      continue;
+    }
+    task.slot = p.slots[sequence];
+    task.first_row = begin + block * kPromptRows;
+    const int rest = count - block * kPromptRows;
+    task.rows = rest < kPromptRows ? rest : kPromptRows;
+    task.sequence_position = p.positions[sequence];
+    task.position = task.sequence_position + block * kPromptRows;
+    task.past = task.sequence_position + count;
+    return true;
+  }
+  return false;
+}
+
+/// Keys that row `row` of the block sees; none for rows the block does not have.
+BROACH_DEVICE KeyRange keys_of(const BroachWindowRowsDecode& p, const PromptTask& task,
+                               const PromptShared& shared, int row) {
+  if (row >= task.rows) return {0, -1};
+  return {first_key(p, task.position + row), shared.last[row]};
+}
+
+/// Leaves each row's last key in shared memory.
+BROACH_DEVICE void load_last_keys(Thread thread, const BroachWindowRowsPrompt& params,
+                                  const PromptTask& task, PromptShared& shared) {
+  const int row = static_cast<int>(thread.index());
+  if (row >= kPromptRows) return;
+  const BroachWindowRowsDecode& p = params.common;
+  if constexpr (kChecked) {
+    const Layout layout = kGeneric ? static_cast<Layout>(p.layout) : kLayout;
+    if (layout == Layout::kRing && task.past - first_key(p, task.sequence_position) > p.length) {
+      fail(thread, "the ring does not hold the window and the chunk's rows", task.past);
+    }
+  }
+  int last = task.position + row;
+  if (row < task.rows) {
+    if (params.hi != nullptr && kControl != Control::kHiIgnored) {
+      last = params.hi[task.first_row + row];
+      if constexpr (kChecked) {
+        if (last < task.position + row || last >= task.past) {
+          fail(thread, "hi is not between the row's position and the chunk's end", last);
+        }
+      }
+    }
+    check_row(thread, p, task.slot, first_key(p, task.position + row), last);
+  }
+  shared.last[row] = last;
+  shared.redo[row] = 0;
+}
+
+BROACH_DEVICE void load_prompt_queries(Thread thread, const BroachWindowRowsDecode& p,
+                                       const PromptTask& task, PromptShared& shared) {
+  const unsigned short* const q =
+      p.q + task.first_row * p.q_row_stride + task.head * p.q_head_stride;
+  constexpr int kVectors = kHeadDim / 8;
+  for (int vector = static_cast<int>(thread.index()); vector < kPromptRows * kVectors;
+       vector += kPromptThreads) {
+    const int row = vector / kVectors;
+    const int column = vector % kVectors * 8;
+    const bool present = row < task.rows;
+    copy_16_bytes(shared.q + row * kPromptQueryStride + column,
+                  q + (present ? row : 0) * p.q_row_stride + column, present);
+  }
+}
+
+}  // namespace broach::window_rows
