@@ -34,8 +34,9 @@ Result<Rendered> render(const WindowRowsShape& shape, const Target& target,
       return render_window_rows_chunk256(shape, target, variant);
     case Arith::kTile64:
       return render_window_rows_tile64(shape, target, variant);
-    case Arith::kDefault:
     case Arith::kMma32:
+      return render_window_rows_mma32(shape, target, variant);
+    case Arith::kDefault:
       break;
   }
   return Error{ErrorCode::kUnsupported,

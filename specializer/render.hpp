@@ -21,6 +21,8 @@ struct Rendered {
 /// Shapes:  resolved and checked.
 Rendered render_window_rows_chunk256(const WindowRowsShape& shape, const Target& target,
                                      const Variant& variant);
+Rendered render_window_rows_mma32(const WindowRowsShape& shape, const Target& target,
+                                  const Variant& variant);
 Rendered render_window_rows_tile64(const WindowRowsShape& shape, const Target& target,
                                    const Variant& variant);
 

@@ -23,12 +23,13 @@ Result<std::unique_ptr<const DecodeLaunch>> make_decode_launch(const WindowRowsS
   if (shape.form == Form::kDecode && shape.arith == Arith::kTile64) {
     return make_tile64_launch(shape, plan, module, multiprocessors);
   }
-  if (shape.form == Form::kPrompt && shape.arith == Arith::kTile64) {
+  if (shape.form == Form::kPrompt &&
+      (shape.arith == Arith::kTile64 || shape.arith == Arith::kMma32)) {
     return make_prompt_launch(shape, plan, module);
   }
   return Error{ErrorCode::kUnsupported,
                "window_rows: this runtime launches form=decode with arith=chunk256 or tile64 and "
-               "form=prompt with arith=tile64; the shape is " +
+               "form=prompt with arith=tile64 or mma32; the shape is " +
                    plan.shape_json,
                {}};
 }

@@ -27,15 +27,18 @@ constexpr Kernel kKernels[] = {
     {Form::kPrompt, Arith::kTile64, KvLayoutKind::kLinear},
     {Form::kPrompt, Arith::kTile64, KvLayoutKind::kRing},
     {Form::kPrompt, Arith::kTile64, KvLayoutKind::kPaged},
+    {Form::kPrompt, Arith::kMma32, KvLayoutKind::kLinear},
+    {Form::kPrompt, Arith::kMma32, KvLayoutKind::kRing},
+    {Form::kPrompt, Arith::kMma32, KvLayoutKind::kPaged},
 };
 
-// tile64 is made of mma.sync steps: chips that have them, and the host that models them.
+// tile64 and mma32 are made of mma.sync steps: chips that have them, and the host that models them.
 bool has_steps(const Target& target) {
   return target.matrix_step == MatrixStep::kTwoK8 || target.matrix_step == MatrixStep::kOneK16;
 }
 
 bool runs_on(const Kernel& kernel, const Target& target) {
-  return kernel.arith != Arith::kTile64 || has_steps(target);
+  return kernel.arith == Arith::kChunk256 || has_steps(target);
 }
 
 std::string existing(const Target& target) {
