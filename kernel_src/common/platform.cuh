@@ -111,6 +111,15 @@ BROACH_DEVICE unsigned long long atomic_exchange_if(unsigned long long* word,
 #endif
 }
 
+/// Adds to the word; returns what it held.
+BROACH_DEVICE unsigned long long atomic_add(unsigned long long* word, unsigned long long value) {
+#if defined(BROACH_HOST)
+  return __atomic_fetch_add(word, value, __ATOMIC_SEQ_CST);
+#else
+  return atomicAdd(word, value);
+#endif
+}
+
 /// Makes this thread's earlier writes to global memory visible to the grid before its later ones.
 BROACH_DEVICE void fence_grid() {
 #if defined(BROACH_HOST)

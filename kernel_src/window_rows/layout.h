@@ -15,8 +15,9 @@ namespace broach::window_rows {
 constexpr int kTile64Keys = 64;
 constexpr int kMma32Keys = 32;
 
-/* Threads of a block of the fold kernel. */
-constexpr int kFoldThreads = 128;
+/* Threads of a block of the fold kernel: those that fold values, and a warp for the sums. */
+constexpr int kFoldValueThreads = 128;
+constexpr int kFoldThreads = kFoldValueThreads + 32;
 
 /* Padding of 16-bit rows, in elements. */
 constexpr int kRowPad = 8;

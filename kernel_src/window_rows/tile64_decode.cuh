@@ -397,11 +397,12 @@ BROACH_GLOBAL(broach_window_rows_tile64_decode, kDecodeThreads, BroachWindowRows
   const int blocks = (tiles + params.tiles_a_split - 1) / params.tiles_a_split;
   const int pair = task.row * p.kv_heads + task.kv_head;
   if (!arrives_last(thread, p, pair, params.launch, blocks, block_shared.arrived_last)) return;
+  static_assert(sizeof(FoldShared) <= sizeof(block_shared.pieces), "the pieces' place is enough");
   auto& fold_shared = *reinterpret_cast<FoldShared*>(block_shared.pieces);
   constexpr int kAtOnce = kRatio < kFoldValues / kHeadDim ? kRatio : kFoldValues / kHeadDim;
   for (int head = 0; head < ratio_of(p); head += kAtOnce) {
-    fold_heads<kAtOnce, kDecodeThreads>(thread, p, task.row, task.kv_head, head, task.slot,
-                                        task.keys, fold_shared);
+    fold_heads<kAtOnce, kDecodeThreads, kDecodeThreads, kFoldAheadInDecode>(
+        thread, p, task.row, task.kv_head, head, task.slot, task.keys, fold_shared);
   }
 }
 

@@ -2,7 +2,8 @@
 
 // The fold of a row's tiles from their partials, in tile order: the same chain, value by value, as
 // the block that folds its own tiles runs. The running maximum of a maximum is exact in any order,
-// so the factors of 32 tiles are computed side by side.
+// so the factors of many tiles are computed side by side; then every value's chain runs alone, with
+// loads of many tiles in flight.
 
 #include "common/platform.cuh"
 #include "window_rows/float64_rerun.cuh"
@@ -11,16 +12,27 @@
 
 namespace broach::window_rows {
 
-constexpr int kFoldBatch = 32;
 constexpr int kFoldMaxHeads = 8;
 
 /// Output values a block folds side by side when it has several heads to fold.
 constexpr int kFoldValues = 512;
 
+/// (tile, head) pairs whose factors are in shared memory at a time.
+constexpr int kFoldFactors = 512;
+
+/// Tiles whose maxima are joined first, so that a running maximum needs few steps.
+constexpr int kFoldGroup = 16;
+
+/// Partial values that a thread asks for before it needs the first; twice that while it folds.
+/// Fewer in a decode block, whose registers decide how many blocks share a multiprocessor.
+constexpr int kFoldAhead = 32;
+constexpr int kFoldAheadInDecode = 16;
+
 struct FoldShared {
-  float maxima[kFoldBatch][kFoldMaxHeads];
-  float sums[kFoldBatch][kFoldMaxHeads];
-  Fold folds[kFoldBatch][kFoldMaxHeads];
+  float maxima[kFoldFactors];  // [tile][head]
+  float sums[kFoldFactors];
+  Fold folds[kFoldFactors];
+  float group_maxima[kFoldFactors / kFoldGroup + kFoldMaxHeads];
   float running[kFoldMaxHeads];
   float totals[kFoldMaxHeads];
   float keep[kFoldMaxHeads];
@@ -28,16 +40,58 @@ struct FoldShared {
   alignas(16) unsigned char rerun[kRerunSharedBytes];
 };
 
-/// Folds up to kCount heads from `first_head` on and writes their output.
-template <int kCount, int kThreads>
+/// Brings the factors of `count` tiles from `partials`, whose tiles `tile_at` orders.
+template <int kCount, int kThreads, class TileAt>
+BROACH_DEVICE void load_factors(Thread thread, const Partials& partials, int first_head, int heads,
+                                int count, TileAt tile_at, FoldShared& shared) {
+  const int index = static_cast<int>(thread.index());
+  for (int i = index; i < count * kCount; i += kThreads) {
+    const int head = i % kCount;
+    if (head >= heads) continue;
+    shared.maxima[i] = partials.maximum(tile_at(i / kCount), first_head + head);
+    shared.sums[i] = partials.sum(tile_at(i / kCount), first_head + head);
+  }
+  sync_block(thread);
+  const int groups = (count + kFoldGroup - 1) / kFoldGroup;
+  for (int i = index; i < groups * kCount; i += kThreads) {
+    const int start = i / kCount * kFoldGroup;
+    float maximum = -infinity();
+    for (int tile = start; tile < start + kFoldGroup && tile < count; ++tile) {
+      if (i % kCount < heads) maximum = larger(maximum, shared.maxima[tile * kCount + i % kCount]);
+    }
+    shared.group_maxima[i] = maximum;
+  }
+  sync_block(thread);
+  for (int i = index; i < count * kCount; i += kThreads) {
+    const int head = i % kCount;
+    const int tile = i / kCount;
+    if (head >= heads) continue;
+    float maximum = shared.running[head];
+    for (int group = 0; group < tile / kFoldGroup; ++group) {
+      maximum = larger(maximum, shared.group_maxima[group * kCount + head]);
+    }
+    for (int before = tile / kFoldGroup * kFoldGroup; before < tile; ++before) {
+      maximum = larger(maximum, shared.maxima[before * kCount + head]);
+    }
+    shared.folds[i] = fold_factors(maximum, shared.maxima[i]);
+  }
+  sync_block(thread);
+}
+
+/// Folds up to kCount heads from `first_head` on and writes their output. The first kValueThreads
+/// threads fold values; where there are more, the next fold the sums meanwhile.
+template <int kCount, int kThreads, int kValueThreads, int kMostAhead>
 BROACH_DEVICE void fold_heads(Thread thread, const BroachWindowRowsDecode& p, int row, int kv_head,
                               int first_head, int slot, const KeyRange& keys, FoldShared& shared) {
   static_assert(kCount <= kFoldMaxHeads && kThreads >= kFoldMaxHeads, "one thread a head");
-  constexpr int kValues = (kCount * kHeadDim + kThreads - 1) / kThreads;
+  constexpr int kSpan = kFoldFactors / kCount;
+  constexpr int kValues = (kCount * kHeadDim + kValueThreads - 1) / kValueThreads;
+  constexpr int kAhead = kValues < kMostAhead ? kMostAhead / kValues : 1;
   const int ratio = ratio_of(p);
   const int heads = ratio - first_head < kCount ? ratio - first_head : kCount;
   const int index = static_cast<int>(thread.index());
   const int tiles = keys.last_tile() - keys.first_tile() + 1;
+  const int sum_head = kThreads > kValueThreads ? index - kValueThreads : index;
   const Partials partials(p, row, kv_head);
 
   float o[kValues] = {};
@@ -47,59 +101,55 @@ BROACH_DEVICE void fold_heads(Thread thread, const BroachWindowRowsDecode& p, in
     shared.redo[index] = 0;
   }
   sync_block(thread);
-  for (int start = 0; start < tiles; start += kFoldBatch) {
-    const int count = tiles - start < kFoldBatch ? tiles - start : kFoldBatch;
+  for (int start = 0; start < tiles; start += kSpan) {
+    const int count = tiles - start < kSpan ? tiles - start : kSpan;
     const auto tile_at = [&](int i) {
       return kControl == Control::kFoldReversed ? tiles - 1 - start - i : start + i;
     };
-    for (int i = index; i < count * kCount; i += kThreads) {
-      if (i % kCount >= heads) continue;
-      const int head = first_head + i % kCount;
-      shared.maxima[i / kCount][i % kCount] = partials.maximum(tile_at(i / kCount), head);
-      shared.sums[i / kCount][i % kCount] = partials.sum(tile_at(i / kCount), head);
-    }
-    sync_block(thread);
-    for (int i = index; i < count * kCount; i += kThreads) {
-      const int head = i % kCount;
-      if (head >= heads) continue;
-      float maximum = shared.running[head];
-      for (int j = 0; j < i / kCount; ++j) maximum = larger(maximum, shared.maxima[j][head]);
-      shared.folds[i / kCount][head] = fold_factors(maximum, shared.maxima[i / kCount][head]);
-    }
-    sync_block(thread);
-    if (index < heads) {
-      float maximum = shared.running[index];
-      float total = shared.totals[index];
-      for (int i = 0; i < count; ++i) {
-        maximum = larger(maximum, shared.maxima[i][index]);
-        total = shared.folds[i][index].join(total, shared.sums[i][index]);
-      }
-      shared.running[index] = maximum;
-      shared.totals[index] = total;
-    }
-    // Loads of several tiles are in flight before the first is joined.
-    constexpr int kAhead = 8;
-    for (int i = 0; i < count; i += kAhead) {
-      float part[kAhead][kValues];
+    const auto load = [&](float(&part)[kAhead][kValues], int first) {
       BROACH_UNROLL
       for (int j = 0; j < kAhead; ++j) {
         BROACH_UNROLL
         for (int v = 0; v < kValues; ++v) {
-          const int at = v * kThreads + index;
-          part[j][v] = i + j < count && at < heads * kHeadDim
-                           ? partials.values(tile_at(i + j), first_head)[at]
+          const int at = v * kValueThreads + index;
+          part[j][v] = first + j < count && index < kValueThreads && at < heads * kHeadDim
+                           ? partials.values(tile_at(first + j), first_head)[at]
                            : 0.0f;
         }
       }
+    };
+    const auto join = [&](const float(&part)[kAhead][kValues], int first) {
       BROACH_UNROLL
       for (int j = 0; j < kAhead; ++j) {
-        if (i + j >= count) break;
+        if (first + j >= count) break;
         BROACH_UNROLL
         for (int v = 0; v < kValues; ++v) {
-          const int head = (v * kThreads + index) / kHeadDim;
-          if (head < heads) o[v] = shared.folds[i + j][head].join(o[v], part[j][v]);
+          const int head = (v * kValueThreads + index) / kHeadDim;
+          if (index < kValueThreads && head < heads) {
+            o[v] = shared.folds[(first + j) * kCount + head].join(o[v], part[j][v]);
+          }
         }
       }
+    };
+    float now[kAhead][kValues];
+    float next[kAhead][kValues];
+    load(now, 0);
+    load_factors<kCount, kThreads>(thread, partials, first_head, heads, count, tile_at, shared);
+    if (sum_head >= 0 && sum_head < heads) {
+      float maximum = shared.running[sum_head];
+      float total = shared.totals[sum_head];
+      for (int i = 0; i < count; ++i) {
+        maximum = larger(maximum, shared.maxima[i * kCount + sum_head]);
+        total = shared.folds[i * kCount + sum_head].join(total, shared.sums[i * kCount + sum_head]);
+      }
+      shared.running[sum_head] = maximum;
+      shared.totals[sum_head] = total;
+    }
+    for (int i = 0; i < count; i += 2 * kAhead) {
+      load(next, i + kAhead);
+      join(now, i);
+      load(now, i + 2 * kAhead);
+      join(next, i + kAhead);
     }
     sync_block(thread);
   }
@@ -115,9 +165,9 @@ BROACH_DEVICE void fold_heads(Thread thread, const BroachWindowRowsDecode& p, in
   sync_block(thread);
   BROACH_UNROLL
   for (int v = 0; v < kValues; ++v) {
-    const int at = v * kThreads + index;
+    const int at = v * kValueThreads + index;
     const int head = at / kHeadDim;
-    if (head >= heads) continue;
+    if (index >= kValueThreads || head >= heads) continue;
     const unsigned short bits =
         narrow<kHalf>(finished(o[v], shared.totals[head], shared.keep[head]));
     p.out[row * p.out_row_stride + (kv_head * ratio + first_head + head) * p.out_head_stride +
@@ -136,8 +186,9 @@ BROACH_GLOBAL(broach_window_rows_tile64_fold, kFoldThreads, BroachWindowRowsTile
   const int row = static_cast<int>(thread.block_z());
   const int position = p.positions[row];
   const KeyRange keys{first_key(p, position), position};
-  fold_heads<1, kFoldThreads>(thread, p, row, static_cast<int>(thread.block_y()),
-                              static_cast<int>(thread.block_x()), p.slots[row], keys, shared);
+  fold_heads<1, kFoldThreads, kFoldValueThreads, kFoldAhead>(
+      thread, p, row, static_cast<int>(thread.block_y()), static_cast<int>(thread.block_x()),
+      p.slots[row], keys, shared);
 }
 
 }  // namespace broach::window_rows

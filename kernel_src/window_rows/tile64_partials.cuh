@@ -8,7 +8,8 @@
 //   values   [rows x kv_heads][max_tiles][ratio][D]     fp32, pv_t
 //
 // An arrival counter holds the launch's number above a 16-bit count, so it needs no clearing: what
-// an earlier launch, or nobody, left there carries another number and counts as none.
+// an earlier launch, or nobody, left there carries another number and counts as none. The last to
+// arrive leaves a count of none, so that a captured launch may be replayed.
 
 #include "common/platform.cuh"
 #include "window_rows/keys.cuh"
@@ -43,6 +44,22 @@ struct Partials {
   }
 };
 
+/// Counts one arrival; returns how many there are with it.
+///
+/// One addition where the counter carries the launch's number already. Else it is added to what is
+/// no count; whoever then exchanges it first begins to count, and the others add once more.
+BROACH_DEVICE unsigned count_arrival(unsigned long long* counter, unsigned long long launch) {
+  const unsigned long long held = atomic_add(counter, 1);
+  if (held >> 16 == launch) return static_cast<unsigned>(held & 0xffffu) + 1;
+  unsigned long long seen = held + 1;
+  for (;;) {
+    const unsigned long long was = atomic_exchange_if(counter, seen, launch << 16 | 1);
+    if (was == seen) return 1;
+    if (was >> 16 == launch) return static_cast<unsigned>(atomic_add(counter, 1) & 0xffffu) + 1;
+    seen = was;
+  }
+}
+
 /// Says to one block of a row and KV head, and to no other, that all `blocks` have left their
 /// partials, which it may then read.
 ///
@@ -53,15 +70,9 @@ BROACH_DEVICE bool arrives_last(Thread thread, const BroachWindowRowsDecode& p, 
   sync_block(thread);
   if (thread.index() == 0) {
     auto* const counter = static_cast<unsigned long long*>(p.workspace) + pair;
-    unsigned long long seen = 0;
-    unsigned long long next;
-    for (;;) {
-      next = seen >> 16 == launch ? seen + 1 : launch << 16 | 1;
-      const unsigned long long was = atomic_exchange_if(counter, seen, next);
-      if (was == seen) break;
-      seen = was;
-    }
-    *flag = (next & 0xffffu) == static_cast<unsigned>(blocks) ? 1u : 0u;
+    const bool last = count_arrival(counter, launch) == static_cast<unsigned>(blocks);
+    if (last) *counter = launch << 16;
+    *flag = last ? 1u : 0u;
   }
   sync_block(thread);
   fence_grid();

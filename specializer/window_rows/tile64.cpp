@@ -35,13 +35,14 @@ struct DecodeGeometry {
 };
 
 // Stages for a whole tile of K and V and one piece more, so that a block's first tile is asked for
-// at once; fewer where shared memory is short. Two are the least that overlap copy and arithmetic.
+// at once, and for no fewer bytes than at head_dim 256; fewer where shared memory is short. Two are
+// the least that overlap copy and arithmetic.
 DecodeGeometry decode_geometry(int head_dim, int ratio, bool p32, int shared_limit) {
   const int halves = p32 ? 2 : 1;
   DecodeGeometry geometry{};
   geometry.blocks = head_blocks(ratio);
   geometry.warps = decode_warps(head_dim, geometry.blocks);
-  geometry.stages = 2 * (head_dim / piece_dims(head_dim)) + 1;
+  geometry.stages = std::max(2 * head_dim, 512) / piece_dims(head_dim) + 1;
   while (geometry.stages > 2 &&
          decode_shared_bytes(head_dim, geometry.blocks, halves, geometry.stages) > shared_limit) {
     --geometry.stages;

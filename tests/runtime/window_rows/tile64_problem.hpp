@@ -228,6 +228,9 @@ class Tile64Kernel {
     return *std::move(made);
   }
 
+  const specializer::Plan& plan() const { return kernel_.plan; }
+  runtime::Module& module() const { return *kernel_.module; }
+
  private:
   WindowRowsShape shape_;
   CompiledKernel kernel_;
