@@ -92,6 +92,10 @@ std::vector<RemoteStatus> Cache::probe_remotes() {
   return state_->remotes->probe();
 }
 
+void Cache::share(const Object& object) {
+  if (state_->remotes) state_->remotes->share(object);
+}
+
 bool Cache::drain_uploads(std::chrono::milliseconds at_most) {
   return !state_->remotes || state_->remotes->drain(at_most);
 }

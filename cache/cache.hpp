@@ -29,7 +29,8 @@ enum class RemoteUse : std::uint8_t { kReadWrite, kReadOnly };
 struct RemoteOptions {
   std::string url;     ///< redis://, rediss://, http:// or https://
   std::string secret;  ///< Redis: the password. HTTP: a bearer token; with a user, a password.
-  std::string certificates;  ///< A PEM file of authorities; empty: the system's.
+  std::filesystem::path secret_file;  ///< A file that holds it instead.
+  std::string certificates;           ///< A PEM file of authorities; empty: the system's.
   RemoteUse use = RemoteUse::kReadWrite;
   std::chrono::milliseconds first_byte{0};  ///< A look-up waits no longer for it; 0: 200 ms.
 };
@@ -245,6 +246,9 @@ class Cache {
 
   /// Asks each remote whether it answers, waiting no longer than a look-up would.
   std::vector<RemoteStatus> probe_remotes();
+
+  /// Sends an object, without waiting, to the remotes that have none under its key.
+  void share(const Object& object);
 
   /// Waits until what was made here has reached the remotes; false when that takes longer.
   bool drain_uploads(std::chrono::milliseconds at_most);

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
+#include <sstream>
 #include <string>
 #include <type_traits>
 
@@ -75,6 +77,25 @@ Result<void> set(std::vector<std::string>& field, const char* const* texts, std:
   return {};
 }
 
+Result<void> set_remotes(Options& to, const char* urls, const char* secret) {
+  if (urls != nullptr) {
+    to.remotes.clear();
+    std::istringstream words(urls);
+    for (std::string url; words >> url;) to.remotes.emplace_back().url = url;
+  }
+  if (secret == nullptr) return {};
+  if (to.remotes.size() != 1) {
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("broach_runtime_options.remote_secret is one remote's; {} are named: "
+                             "put each secret into its URL",
+                             to.remotes.size()),
+                 {}};
+  }
+  to.remotes.front().secret = secret;
+  to.remotes.front().secret_file.clear();
+  return {};
+}
+
 static_assert(static_cast<int>(Dtype::kF16) == BROACH_F16);
 static_assert(static_cast<int>(Switch::kOn) == BROACH_ON);
 static_assert(static_cast<int>(Form::kPrompt) == BROACH_FORM_PROMPT);
@@ -84,12 +105,16 @@ static_assert(static_cast<int>(Arith::kMma32) == BROACH_ARITH_MMA32);
 static_assert(static_cast<int>(KvLayoutKind::kRing) == BROACH_KV_RING);
 static_assert(static_cast<int>(KvLayoutKind::kPaged) == BROACH_KV_PAGED);
 
+// Later headers only added fields.
+constexpr std::size_t kFirstOptionsSize =
+    offsetof(broach_runtime_options, notice_user) + sizeof(void*);
+
 }  // namespace
 
 Result<Options> options_from(const broach_runtime_options* options) {
   Options to = Options::from_environment();
   if (options == nullptr) return to;
-  auto from = sized_copy(options, sizeof(broach_runtime_options), "broach_runtime_options");
+  auto from = sized_copy(options, kFirstOptionsSize, "broach_runtime_options");
   if (!from) return from.error();
   set(to.device, from->device);
   set(to.worker, from->worker);
@@ -121,6 +146,8 @@ Result<Options> options_from(const broach_runtime_options* options) {
       !ok) {
     return ok.error();
   }
+  set(to.signing_key, from->signing_key);
+  if (auto ok = set_remotes(to, from->remotes, from->remote_secret); !ok) return ok.error();
   if (from->jobs != 0) to.jobs = from->jobs;
   if (from->cache_bytes != 0) to.cache_bytes = from->cache_bytes;
   if (from->cache_objects != 0) to.cache_objects = from->cache_objects;

@@ -1,5 +1,6 @@
 #include "runtime/compose.hpp"
 
+#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <mutex>
@@ -29,6 +30,13 @@ cache::CacheOptions cache_options(const Options& options) {
   cache.read_only.assign(options.read_only_caches.begin(), options.read_only_caches.end());
   cache.byte_budget = options.cache_bytes;
   cache.object_budget = options.cache_objects;
+  cache.signing_key = options.signing_key;
+  for (const RemoteCache& remote : options.remotes) {
+    cache.remotes.push_back({remote.url, remote.secret, remote.secret_file, remote.certificates,
+                             remote.use == RemoteUse::kReadOnly ? cache::RemoteUse::kReadOnly
+                                                                : cache::RemoteUse::kReadWrite,
+                             std::chrono::milliseconds(remote.first_byte_ms)});
+  }
   cache.notice = notice_of(options);
   return cache;
 }

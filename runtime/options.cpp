@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <limits>
+#include <sstream>
 
 namespace broach {
 namespace {
@@ -46,6 +47,39 @@ void read_first_use(FirstUse& to, std::vector<std::string>& problems) {
   }
 }
 
+void read_use(RemoteUse& to, std::vector<std::string>& problems) {
+  const std::string text = variable("BROACH_REMOTE_MODE");
+  if (text.empty() || text == "read-write") return;
+  if (text == "read-only") {
+    to = RemoteUse::kReadOnly;
+  } else {
+    problems.push_back(
+        fmt::format("BROACH_REMOTE_MODE is \"{}\"; it must be read-write or read-only", text));
+  }
+}
+
+std::vector<RemoteCache> read_remotes(std::vector<std::string>& problems) {
+  RemoteCache common;
+  common.secret = variable("BROACH_REMOTE_TOKEN");
+  common.secret_file = variable("BROACH_REMOTE_TOKEN_FILE");
+  common.certificates = variable("BROACH_REMOTE_CA");
+  read_use(common.use, problems);
+  read_number("BROACH_REMOTE_TIMEOUT_MS", common.first_byte_ms, problems);
+  std::vector<RemoteCache> remotes;
+  std::istringstream urls(variable("BROACH_REMOTE"));
+  for (std::string url; urls >> url;) {
+    remotes.push_back(common);
+    remotes.back().url = url;
+  }
+  if (remotes.size() > 1 && !(common.secret.empty() && common.secret_file.empty())) {
+    problems.push_back(
+        fmt::format("BROACH_REMOTE names {} remotes and BROACH_REMOTE_TOKEN one secret, which "
+                    "would go to all of them; put each secret into its URL",
+                    remotes.size()));
+  }
+  return remotes;
+}
+
 }  // namespace
 
 Options Options::from_environment() {
@@ -69,6 +103,8 @@ Options Options::from_environment() {
     if (end > at) options.read_only_caches.push_back(path.substr(at, end - at));
     at = end + 1;
   }
+  options.remotes = read_remotes(options.problems);
+  options.signing_key = variable("BROACH_SIGNING_KEY");
   read_number("BROACH_CACHE_BYTES", options.cache_bytes, options.problems);
   read_number("BROACH_CACHE_OBJECTS", options.cache_objects, options.problems);
   options.worker = variable("BROACH_WORKER");

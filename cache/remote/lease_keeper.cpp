@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "cache/file.hpp"
+#include "cache/remote/printable.hpp"
 
 namespace broach::cache::remote {
 namespace {
@@ -46,6 +47,9 @@ std::string to_text(const LeaseNote& note) {
 }
 
 std::optional<LeaseNote> parse_lease_note(const std::string& text) {
+  // Others could have written it, and people are shown it.
+  constexpr std::size_t kLongest = 512;
+  if (text.size() > kLongest || !is_printable(text)) return std::nullopt;
   std::istringstream in(text);
   LeaseNote note;
   if (!(in >> note.token >> note.host >> note.pid >> note.since_unix_ms >> note.stage)) {

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "cache/remote/sigpipe.hpp"
+
 namespace broach::cache::remote {
 
 template <class Value, class Exchange>
@@ -14,6 +16,7 @@ std::optional<Value> Peer::guarded(const Patience& patience, const std::stop_tok
     reporter_.count("remote_skipped");
     return std::nullopt;
   }
+  const NoSigpipe guard;
   Deadline deadline(patience, stop);
   Result<Value> done = exchange(deadline);
   if (!done) {
@@ -84,6 +87,7 @@ std::optional<bool> Peer::release(const Key& key, std::string_view token) {
 
 Result<std::chrono::microseconds> Peer::probe() {
   const KeyRecord nobodys = KeyBuilder().field("family", "probe").finish();
+  const NoSigpipe guard;
   Deadline deadline(terms_.read);
   const auto start = Deadline::Clock::now();
   const auto has = remote_->has(nobodys, deadline);

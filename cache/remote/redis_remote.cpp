@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "cache/remote/printable.hpp"
+
 namespace broach::cache::remote {
 namespace {
 
@@ -24,7 +26,7 @@ Error refused(const Reply& reply, std::string_view command, const std::string& p
   const bool denied = reply.text.starts_with("NOAUTH") || reply.text.starts_with("WRONGPASS") ||
                       reply.text.starts_with("NOPERM");
   const std::string said = reply.kind == Reply::Kind::kError
-                               ? reply.text.substr(0, 200)
+                               ? printable(reply.text)
                                : "a reply that this command does not have";
   return {denied ? ErrorCode::kDenied : ErrorCode::kIo,
           fmt::format("{} answers {} with {}", peer, command, said),

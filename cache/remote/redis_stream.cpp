@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "cache/remote/printable.hpp"
+
 namespace broach::cache::remote {
 namespace {
 
@@ -100,7 +102,8 @@ Result<void> RedisStream::demand_ok(std::span<const std::string_view> words, Dea
   if (!reply) return reply.error();
   if (reply->kind != Reply::Kind::kError) return {};
   return Error{ErrorCode::kDenied,
-               fmt::format("{} refuses {}: {}", peer_, words.front(), reply->text), "denied"};
+               fmt::format("{} refuses {}: {}", peer_, words.front(), printable(reply->text)),
+               "denied"};
 }
 
 Result<Reply> RedisStream::ask(std::span<const std::string_view> words, Deadline& deadline) {

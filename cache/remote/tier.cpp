@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <exception>
+#include <filesystem>
+#include <fstream>
 #include <utility>
 
 #include <fmt/format.h>
@@ -29,6 +31,17 @@ constexpr std::string_view kNoTrustedKey =
 std::chrono::milliseconds or_default(std::chrono::milliseconds chosen,
                                      std::chrono::milliseconds otherwise) {
   return chosen.count() > 0 ? chosen : otherwise;
+}
+
+// The file's first line: what wrote the file may have ended it with a newline.
+Result<std::string> read_secret_file(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::string line;
+  if (!std::getline(file, line) || line.empty()) {
+    return Error{ErrorCode::kIo,
+                 fmt::format("its secret cannot be read from {}, or is empty", path.string()), ""};
+  }
+  return line;
 }
 
 }  // namespace
@@ -78,7 +91,21 @@ Tier::Member Tier::open_member(const RemoteOptions& options) const {
     member.why = kNoTrustedKey;
     return member;
   }
-  auto opened = open_remote({std::move(*address), options.secret, options.certificates});
+  std::string secret = options.secret;
+  if (!options.secret_file.empty()) {
+    auto read = read_secret_file(options.secret_file);
+    if (!read) {
+      member.why = read.error().message;
+      return member;
+    }
+    secret = std::move(*read);
+  }
+  // In a header line it would be a line of its own.
+  if (std::any_of(secret.begin(), secret.end(), [](unsigned char c) { return c < 0x20; })) {
+    member.why = "its secret holds a control character";
+    return member;
+  }
+  auto opened = open_remote({std::move(*address), std::move(secret), options.certificates});
   if (!opened) {
     member.why = opened.error().message;
     return member;
@@ -149,13 +176,14 @@ Tier::Turn Tier::take_turn(const KeyRecord& key, const std::function<bool()>& lo
   return turn;
 }
 
-void Tier::upload(const Object& object, std::function<void(Upload::Fate)> ended) {
+void Tier::upload(const Object& object, Upload::Where where,
+                  std::function<void(Upload::Fate)> ended) {
   const bool wanted = std::any_of(members_.begin(), members_.end(),
                                   [](const Member& member) { return member.writable(); });
-  if (!wanted) return;
+  if (!wanted || !here()) return;
   bool offered = false;
   try {
-    Upload upload{object.key, seal(object, *credentials_.signing), ended};
+    Upload upload{object.key, seal(object, *credentials_.signing), where, ended};
     offered = queue_->offer(upload);
   } catch (const std::exception&) {
     // No memory for a copy, or no thread to send it: as good as a queue that is full.
@@ -171,6 +199,10 @@ Upload::Fate Tier::send(const Upload& upload, const std::stop_token& stop) {
   auto fate = Upload::Fate::kLost;
   for (const Member& member : members_) {
     if (!member.writable()) continue;
+    if (upload.where == Upload::Where::kWhereMissing && member.peer->has(upload.key)) {
+      reporter_.count("remote_had");
+      continue;
+    }
     const bool stored = member.peer->put(upload.key, upload.value, stop);
     reporter_.count(stored ? "remote_uploaded" : "remote_upload_failed");
     // The fleet looks where it agrees who makes what.
@@ -248,7 +280,7 @@ void Tier::Turn::upload(const Object& object) {
     };
     lease_.reset();
   }
-  tier_->upload(object, std::move(ended));
+  tier_->upload(object, Upload::Where::kEverywhere, std::move(ended));
 }
 
 }  // namespace broach::cache::remote

@@ -85,6 +85,9 @@ class Tier {
   Turn take_turn(const KeyRecord& key, const std::function<bool()>& look,
                  const std::function<void(std::string_view)>& stage);
 
+  /// Sends an object, without waiting, to the remotes that have none under its key.
+  void share(const Object& object) { upload(object, Upload::Where::kWhereMissing, {}); }
+
   /// Waits until every upload has ended; false when that takes longer.
   bool drain(std::chrono::milliseconds at_most);
 
@@ -108,7 +111,7 @@ class Tier {
   Member open_member(const RemoteOptions& options) const;
   std::optional<Object> accepted(const Member& member, const KeyRecord& key,
                                  const std::string& value);
-  void upload(const Object& object, std::function<void(Upload::Fate)> ended);
+  void upload(const Object& object, Upload::Where where, std::function<void(Upload::Fate)> ended);
   Upload::Fate send(const Upload& upload, const std::stop_token& stop);
   bool here() const noexcept;
 

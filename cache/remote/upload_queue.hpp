@@ -19,6 +19,7 @@ namespace broach::cache::remote {
 struct Upload {
   KeyRecord key;
   std::string value;
+  enum class Where : std::uint8_t { kEverywhere, kWhereMissing } where = Where::kEverywhere;
 
   enum class Fate : std::uint8_t { kStored, kLost };
 

@@ -74,7 +74,16 @@ static void test_sizes(void) {
   options.later = 1;
   CHECK(broach_runtime_create(&options.known, &runtime, &message) == BROACH_UNSUPPORTED);
 
+  /* An older header's structure ends before what came later, which is not read. */
+  options.known.size = offsetof(broach_runtime_options, remotes);
+  options.known.remote_secret = "beyond the end";
+  CHECK(broach_runtime_create(&options.known, &runtime, &message) == BROACH_OK);
+  broach_runtime_destroy(runtime);
   options.known.size = sizeof options.known;
+  CHECK(broach_runtime_create(&options.known, &runtime, &message) == BROACH_INVALID_ARGUMENT);
+  CHECK(strstr(text, "remote_secret is one remote's; 0 are named") != NULL);
+  options.known.remote_secret = NULL;
+
   options.known.first_use = 77;
   CHECK(broach_runtime_create(&options.known, &runtime, &message) == BROACH_INVALID_ARGUMENT);
   CHECK(strstr(text, "first_use is 77") != NULL);

@@ -55,6 +55,40 @@ TEST_CASE("variables are read once into the options", "[runtime][options]") {
   CHECK(options.problems.empty());
 }
 
+TEST_CASE("remotes are read with what they share", "[runtime][options]") {
+  const Variable remote("BROACH_REMOTE", "redis://cache.example:6380/2");
+  const Variable token("BROACH_REMOTE_TOKEN", "s3cret");
+  const Variable file("BROACH_REMOTE_TOKEN_FILE", "/run/secrets/token");
+  const Variable authorities("BROACH_REMOTE_CA", "/etc/fleet.pem");
+  const Variable mode("BROACH_REMOTE_MODE", "read-only");
+  const Variable timeout("BROACH_REMOTE_TIMEOUT_MS", "50");
+  const Variable key("BROACH_SIGNING_KEY", "/run/secrets/key");
+  const Options options = Options::from_environment();
+  CHECK(options.problems.empty());
+  REQUIRE(options.remotes.size() == 1);
+  CHECK(options.remotes[0].url == "redis://cache.example:6380/2");
+  CHECK(options.remotes[0].secret == "s3cret");
+  CHECK(options.remotes[0].secret_file == "/run/secrets/token");
+  CHECK(options.remotes[0].certificates == "/etc/fleet.pem");
+  CHECK(options.remotes[0].use == RemoteUse::kReadOnly);
+  CHECK(options.remotes[0].first_byte_ms == 50);
+  CHECK(options.signing_key == "/run/secrets/key");
+}
+
+TEST_CASE("a secret that would go to several remotes is a problem, and is not repeated",
+          "[runtime][options]") {
+  const Variable remote("BROACH_REMOTE", " http://one.example/  http://two.example/ ");
+  CHECK(Options::from_environment().remotes.size() == 2);
+  const Variable token("BROACH_REMOTE_TOKEN", "s3cret");
+  const Variable mode("BROACH_REMOTE_MODE", "write");
+  const Options options = Options::from_environment();
+  REQUIRE(options.problems.size() == 2);
+  CHECK(options.problems[0] ==
+        "BROACH_REMOTE_MODE is \"write\"; it must be read-write or read-only");
+  CHECK(options.problems[1].find("put each secret into its URL") != std::string::npos);
+  CHECK(options.problems[1].find("s3cret") == std::string::npos);
+}
+
 TEST_CASE("a home of / is no place for a cache", "[runtime][options]") {
   const Variable chosen("BROACH_CACHE_DIR", "");
   const Variable xdg("XDG_CACHE_HOME", "");

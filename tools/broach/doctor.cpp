@@ -10,6 +10,7 @@
 #include "tools/broach/command.hpp"
 #include "tools/broach/format.hpp"
 #include "tools/broach/records.hpp"
+#include "tools/broach/remotes.hpp"
 
 namespace broach::tool {
 namespace {
@@ -26,6 +27,7 @@ struct FoundDevice {
 
 struct Report {
   std::vector<cache::LayerStatus> layers;
+  std::vector<cache::RemoteStatus> remotes;
   std::vector<specializer::CompilerStatus> compilers;
   std::vector<FoundDevice> devices;
   std::vector<std::string> problems;  ///< What keeps broach from doing its work here.
@@ -62,6 +64,10 @@ std::vector<FoundDevice> look_for_devices() {
 Report examine(Session& session) {
   Report report;
   report.layers = session.cache().layers();
+  std::erase_if(report.layers, [](const cache::LayerStatus& status) {
+    return status.layer.kind == cache::LayerKind::kRemote;  // Asked, and shown apart.
+  });
+  report.remotes = session.cache().probe_remotes();
   report.compilers = session.compilers().status();
   report.devices = look_for_devices();
   bool stored = false;
@@ -80,6 +86,8 @@ Report examine(Session& session) {
 Json to_document(const Report& report) {
   Json layers = Json::array();
   for (const cache::LayerStatus& status : report.layers) layers.push_back(to_json(status));
+  Json remotes = Json::array();
+  for (const cache::RemoteStatus& status : report.remotes) remotes.push_back(to_json(status));
   Json compilers = Json::array();
   for (const specializer::CompilerStatus& status : report.compilers) {
     Json row = {{"kind", specializer::name_of(status.kind)},
@@ -102,11 +110,8 @@ Json to_document(const Report& report) {
                        {"why", device.why},
                        {"tried", device.tried}});
   }
-  return {{"broach", BROACH_VERSION},
-          {"layers", layers},
-          {"compilers", compilers},
-          {"devices", devices},
-          {"problems", report.problems}};
+  return {{"broach", BROACH_VERSION}, {"layers", layers},   {"remotes", remotes},
+          {"compilers", compilers},   {"devices", devices}, {"problems", report.problems}};
 }
 
 std::string indented(std::string_view detail) {
@@ -139,6 +144,8 @@ std::string to_text(const Report& report) {
       text += fmt::format("      {}: {}\n", status.usable ? "note" : "not used", status.why);
     }
   }
+  if (!report.remotes.empty()) text += "\nremotes, asked after them\n";
+  for (const cache::RemoteStatus& status : report.remotes) text += remote_text(status);
   text += "\ncompilers\n";
   for (const specializer::CompilerStatus& status : report.compilers) {
     if (status.found) {

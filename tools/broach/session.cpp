@@ -41,6 +41,7 @@ specializer::Forge& Session::forge() {
 
 std::unique_ptr<cache::Cache> Session::fresh_cache() const {
   cache::CacheOptions options = runtime::cache_options(options_);
+  options.remotes.clear();                   // Of the directories alone.
   options.notice = [](std::string_view) {};  // The first cache has said it.
   return cache::Cache::open(std::move(options));
 }
@@ -52,6 +53,7 @@ Result<cache::Cache*> Session::stored_cache(Need need) {
   std::string reasons;
   for (const cache::LayerStatus& status : cache.layers()) {
     if (status.layer.kind == cache::LayerKind::kMemory) continue;
+    if (status.layer.kind == cache::LayerKind::kRemote) continue;
     // A directory that was to be written and can only be read says why; an image's layer does not.
     const bool candidate = status.layer.kind == cache::LayerKind::kUser || !status.why.empty();
     if (status.usable && (candidate || !directory_named_)) read = true;

@@ -17,6 +17,9 @@ namespace {
 
 using Clock = Progress::Clock;
 
+// A job that warms a fleet has time; what has not arrived by then has met a remote that fails.
+constexpr std::chrono::seconds kUploadTime{60};
+
 struct Wanted {
   WarmRequest request;
   std::size_t jobs = 0;
@@ -78,6 +81,27 @@ WarmOutcome run_with_progress(Session& session, const std::vector<WarmJob>& jobs
                   });
 }
 
+/// What reached the remotes.
+struct Uploads {
+  std::uint64_t arrived = 0;
+  std::uint64_t lost = 0;
+};
+
+// What was here before may be news to the remotes.
+Uploads finish_uploads(cache::Cache& cache, const WarmOutcome& outcome) {
+  for (const auto& artifact : outcome.artifacts) {
+    const bool local =
+        artifact && !artifact->compiled && artifact->layer.kind != cache::LayerKind::kRemote;
+    if (local) cache.share(*artifact->object);
+  }
+  const bool all = cache.drain_uploads(kUploadTime);
+  const cache::Counters counted = cache.counters();
+  Uploads uploads{counted["remote_uploaded"],
+                  counted["remote_upload_failed"] + counted["remote_upload_dropped"]};
+  if (!all) ++uploads.lost;
+  return uploads;
+}
+
 ExitStatus status_of(const WarmOutcome& outcome) {
   if (outcome.failures.empty()) return ExitStatus::kSuccess;
   for (const WarmFailure& failure : outcome.failures) {
@@ -104,14 +128,22 @@ Result<ExitStatus> warm(Session& session, const Wanted& wanted) {
       wanted.jobs > 0 ? wanted.jobs : std::max(1U, std::thread::hardware_concurrency());
   WarmOutcome outcome = run_with_progress(session, jobs, threads);
   demand_stored(outcome, jobs, *session.fresh_cache());
+  const Uploads uploads = finish_uploads(**stored, outcome);
   if (wanted.max_spill_bytes) demand_spills(outcome, jobs, *wanted.max_spill_bytes);
   const std::chrono::duration<double> seconds = Clock::now() - start;
   for (const WarmFailure& failure : outcome.failures) {
     output.note(fmt::format("failed: {} for {}: {}", shape_text(failure.job->plan.shape_json),
                             failure.job->plan.target.name, failure.error.message));
   }
+  if (uploads.lost > 0) {
+    output.note(fmt::format("{} did not reach the remotes; `broach doctor` asks them",
+                            count_text(uploads.lost, "object")));
+  }
   if (output.json()) {
-    output.document(to_document(*list, outcome, seconds.count()));
+    Json document = to_document(*list, outcome, seconds.count());
+    document["uploaded"] = uploads.arrived;
+    document["not_uploaded"] = uploads.lost;
+    output.document(document);
   } else {
     output.text(fmt::format("{} requested: {} compiled, {} already there, {} failed, in {}\n",
                             jobs.size(), outcome.compiled, outcome.hits, outcome.failures.size(),

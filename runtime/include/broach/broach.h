@@ -85,6 +85,9 @@ typedef struct broach_runtime_options {
   const char* worker;                           /* The broach-rtc program. */
   void (*notice)(void* user, const char* line); /* Takes one line; NULL: standard error. */
   void* notice_user;
+  const char* remotes;       /* URLs of remote stores, separated by spaces; with their secrets. */
+  const char* remote_secret; /* The one remote's secret, where its URL has none. */
+  const char* signing_key;   /* The secret key's file that uploads are signed with. */
 } broach_runtime_options;
 
 enum { BROACH_OFF = 0, BROACH_ON = 1 };

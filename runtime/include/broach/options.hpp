@@ -17,6 +17,20 @@ enum class FirstUse : std::uint8_t {
   kNever,       ///< An error that names the shape: for production behind a warmed cache.
 };
 
+enum class RemoteUse : std::uint8_t { kReadWrite, kReadOnly };
+
+/// A store of signed binaries that a fleet shares.
+///
+/// Source:  docs/remote.md.
+struct RemoteCache {
+  std::string url;          ///< redis://, rediss://, http:// or https://[user[:password]@]host…
+  std::string secret;       ///< Redis: the password. HTTP: a bearer token; with a user, a password.
+  std::string secret_file;  ///< A file that holds the secret instead.
+  std::string certificates;  ///< A PEM file of authorities; empty: the system's.
+  RemoteUse use = RemoteUse::kReadWrite;
+  std::uint32_t first_byte_ms = 0;  ///< A look-up waits no longer for it; 0: 200.
+};
+
 /// How a Runtime is set up. `from_environment` is the only place where broach reads the
 /// environment.
 ///
@@ -27,6 +41,8 @@ struct BROACH_API Options {
   FirstUse first_use = FirstUse::kWait;        ///< BROACH_FIRST_USE: wait, background, never
   std::vector<std::string> cache_directories;  ///< Candidates for the writable layer, best first.
   std::vector<std::string> read_only_caches;   ///< BROACH_CACHE_PATH, colon-separated.
+  std::vector<RemoteCache> remotes;            ///< BROACH_REMOTE and BROACH_REMOTE_*.
+  std::string signing_key;                     ///< BROACH_SIGNING_KEY: a secret key's file.
   std::uint64_t cache_bytes = 0;               ///< BROACH_CACHE_BYTES
   std::uint64_t cache_objects = 0;             ///< BROACH_CACHE_OBJECTS
   std::string worker;                          ///< BROACH_WORKER: the broach-rtc program.

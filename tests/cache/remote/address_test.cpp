@@ -52,6 +52,10 @@ TEST_CASE("an object's URL is its key under the folder, or where the URL puts it
   CHECK(url("http://h/a/") == "http://h:80/a/" + hex);
   CHECK(url("http://h/a?sig=1") == "http://h:80/a/" + hex + "?sig=1");
   CHECK(url("https://h/x/{key}.bin?t=1") == "https://h:443/x/" + hex + ".bin?t=1");
+  KeyRecord abc;
+  abc.stream = "abc";  // The first example of FIPS 180.
+  CHECK(object_url(*parse_address("http://h/ac/{sha256}"), abc) ==
+        "http://h:80/ac/ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   CHECK(url("http://[::1]:8080/a") == "http://[::1]:8080/a/" + hex);
 }
 

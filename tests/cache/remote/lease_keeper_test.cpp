@@ -44,7 +44,10 @@ TEST_CASE("a note is read back as it was written, and what is no note is none",
   CHECK(read->pid == note.pid);
   CHECK(read->stage == "limits_and_more");
   CHECK(LeaseNote::own("x").token != note.token);
-  for (const char* text : {"", "token", "token host pid 1 stage", "token host 1 2"}) {
+  for (const std::string& text :
+       {std::string(), std::string("token"), std::string("token host pid 1 stage"),
+        std::string("token host 1 2"), std::string("token \x1b[2Jhost 1 2 stage"),
+        "token host 1 2 " + std::string(600, 's')}) {
     CHECK_FALSE(parse_lease_note(text));
   }
 }

@@ -145,6 +145,11 @@ TEST_CASE("bytes that are not Redis's are an error, never a value", "[cache][rem
   CHECK(cause("$5\r\nvalue\r\n$5\r\nother\r\n") == "protocol");
   CHECK(cause("-LOADING Redis is loading the dataset in memory\r\n") == "server_error");
   CHECK(cause(":1\r\n") == "server_error");
+
+  // What a peer says is shown to people, and moves no cursor of theirs.
+  const ScriptedServer server("-ERR \x1b[2Jgone\r\n", ScriptedServer::Then::kStall);
+  const auto found = test::get(*test::remote_at(server.url("redis")), sample());
+  CHECK(found.error().message.find("ERR ?[2Jgone") != std::string::npos);
 }
 
 TEST_CASE("a lease is one process's until it ends", "[cache][remote][redis][lease]") {

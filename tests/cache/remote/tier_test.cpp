@@ -63,6 +63,36 @@ TEST_CASE("what one machine made serves another, which keeps it", "[cache][remot
   CHECK(later->layer.kind == LayerKind::kUser);
 }
 
+TEST_CASE("what is shared goes to the remotes that have none", "[cache][remote][tier]") {
+  const auto server = LiveServer::nginx();
+  if (!server) BROACH_SKIP("no nginx on this machine");
+  const Object object = sample_object("here before");
+  const auto cache = Machine().with_remote(server->url("http")).open();
+  cache->share(object);
+  cache->share(object);
+  REQUIRE(cache->drain_uploads(kLong));
+  CHECK(cache->counters()["remote_uploaded"] == 1);
+  CHECK(cache->counters()["remote_had"] == 1);
+  CHECK(Machine(0).with_remote(server->url("http")).open()->find(object.key));
+}
+
+TEST_CASE("a secret comes from a file, and one that cannot be used is told",
+          "[cache][remote][tier]") {
+  const auto server = LiveServer::redis({"--requirepass", "right"});
+  if (!server) BROACH_SKIP("no redis-server on this machine");
+  Machine machine;
+  machine.with_remote(server->url("redis"));
+  RemoteOptions& remote = machine.options.remotes[0];
+  remote.secret_file = machine.dir.path() / "token";
+  CHECK_FALSE(machine.open()->layers().back().usable);
+  CHECK(machine.told("its secret cannot be read"));
+  cache::test::write_text(remote.secret_file, "right\n");
+  CHECK(machine.open()->probe_remotes()[0].latency);
+  remote.secret_file.clear();
+  remote.secret = "right\r\nX-Evil: 1";
+  CHECK_FALSE(machine.open()->layers().back().usable);
+}
+
 TEST_CASE("closing a cache waits for its uploads", "[cache][remote][tier]") {
   const auto server = LiveServer::redis();
   if (!server) BROACH_SKIP("no redis-server on this machine");

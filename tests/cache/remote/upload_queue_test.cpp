@@ -13,7 +13,10 @@ using std::chrono::milliseconds;
 constexpr milliseconds kLong{60'000};
 
 Upload upload_named(const std::string& name, std::size_t bytes = 10) {
-  return {KeyBuilder().field("name", name).finish(), std::string(bytes, 'x'), {}};
+  return {KeyBuilder().field("name", name).finish(),
+          std::string(bytes, 'x'),
+          Upload::Where::kEverywhere,
+          {}};
 }
 
 /// A remote that takes the first value and answers when the test says so, or when it is stopped.
