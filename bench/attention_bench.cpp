@@ -116,7 +116,8 @@ Launches lay_out(const AttentionCase& timed, const WindowRows& op, Arena& arena)
   args.k_slot_stride = args.v_slot_stride = slot_elements;
   const auto cache_elements =
       static_cast<std::size_t>(slot_elements) * static_cast<std::size_t>(args.slot_count);
-  const auto row_elements = static_cast<std::size_t>(timed.rows * timed.heads() * head_dim);
+  const auto row_elements =
+      static_cast<std::size_t>(std::int64_t{timed.rows} * timed.heads() * head_dim);
   args.q = arena.take_values(row_elements, 1.0F);
   args.k = arena.take_values(cache_elements, 1.0F);
   args.v = arena.take_values(cache_elements, 1.0F);

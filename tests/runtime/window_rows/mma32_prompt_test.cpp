@@ -215,21 +215,7 @@ TEST_CASE("a whole-block re-run gives mma32 neighbours float64's bits", "[runtim
 TEST_CASE("an mma32 prompt has the host's bits on a CUDA device", "[runtime][mma32][gpu]") {
   const auto cuda = runtime::open_device("cuda");
   if (!cuda) BROACH_SKIP(cuda.error().message);
-  const bool two_k8 = (*cuda)->target().matrix_step == specializer::MatrixStep::kTwoK8;
-  const std::string define = two_k8 ? "-DBROACH_MATRIX_STEP_TWO_K8" : "";
-  for (const WindowRowsShape& shape : shapes()) {
-    CAPTURE(shape.head_dim, shape.gqa_ratio, shape.window);
-    PromptProblem problem = problem_of(shape);
-    problem.add_image();
-    problem.value(0, 221, 7) = kInfinity;
-    problem.query(3, 1) = kNan;
-    const PromptKernel host(shape, {}, test::host_device(), define);
-    const auto expected = problem.run(host, problem.whole());
-    for (const Switch generic : {Switch::kOff, Switch::kOn}) {
-      const PromptKernel device(shape, {{}, generic}, **cuda);
-      CHECK(differences(problem.run(device, problem.whole()), expected) == 0);
-    }
-  }
+  for (const WindowRowsShape& shape : shapes()) test::check_device_bits(**cuda, problem_of(shape));
 }
 
 }  // namespace broach

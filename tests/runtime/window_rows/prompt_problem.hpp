@@ -367,4 +367,21 @@ inline std::size_t differences(const std::vector<std::uint16_t>& a,
   return count;
 }
 
+/// A chip's outputs are the host's with the chip's matrix step, bit for bit: images, a value and a
+/// query that are not finite, the specialised and the generic kernel.
+inline void check_device_bits(runtime::Device& chip, PromptProblem problem) {
+  const WindowRowsShape& shape = problem.shape();
+  CAPTURE(shape.head_dim, shape.gqa_ratio, shape.window);
+  const bool two_k8 = chip.target().matrix_step == specializer::MatrixStep::kTwoK8;
+  problem.add_image();
+  problem.value(0, 221, 0) = 0x7F80;
+  problem.query(3, 1) = 0x7FC1;
+  const PromptKernel host(shape, {}, host_device(), two_k8 ? "-DBROACH_MATRIX_STEP_TWO_K8" : "");
+  const auto expected = problem.run(host, problem.whole());
+  for (const Switch generic : {Switch::kOff, Switch::kOn}) {
+    const PromptKernel device(shape, {{}, generic}, chip);
+    CHECK(differences(problem.run(device, problem.whole()), expected) == 0);
+  }
+}
+
 }  // namespace broach::test

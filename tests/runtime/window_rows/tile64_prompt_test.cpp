@@ -116,4 +116,23 @@ TEST_CASE("each planted fault of tile64's prompt changes bits", "[runtime][tile6
   CHECK(differences(problem.run(kernel, problem.whole()), problem.expected<Reference>()) > 0);
 }
 
+TEST_CASE("a tile64 prompt has the host's bits on a CUDA device", "[runtime][tile64][gpu]") {
+  const auto cuda = runtime::open_device("cuda");
+  if (!cuda) BROACH_SKIP(cuda.error().message);
+  std::vector<WindowRowsShape> shapes;
+  for (const std::uint32_t head_dim : {64U, 80U, 96U, 112U, 128U, 192U, 256U, 512U}) {
+    for (const Switch p32 : {Switch::kOff, Switch::kOn}) {
+      shapes.push_back(shape_of(head_dim, 2, 100, {KvLayoutKind::kRing, 200}, p32));
+      shapes.back().sinks = p32;
+      shapes.back().dtype = head_dim == 80 || head_dim == 128 ? Dtype::kF16 : Dtype::kBf16;
+      shapes.back().softcap = head_dim == 96 ? Switch::kOn : Switch::kOff;
+    }
+  }
+  shapes.push_back(shape_of(64, 32, 40, {KvLayoutKind::kPaged, 24}));
+  shapes.push_back(shape_of(128, 12, 0));
+  for (const WindowRowsShape& shape : shapes) {
+    test::check_device_bits(**cuda, {shape, {{200, 42}, {0, 1}, {31, 9}}});
+  }
+}
+
 }  // namespace broach
