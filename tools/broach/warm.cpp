@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
+#include <random>
 #include <thread>
 
 #include "specializer/shape.hpp"
@@ -81,6 +83,15 @@ WarmOutcome run_with_progress(Session& session, const std::vector<WarmJob>& jobs
                   });
 }
 
+// Machines that warm one manifest at once, all in its order, would wait for one of them at every
+// key. In orders of their own each finds keys that nobody makes yet.
+bool shares_with_a_fleet(const cache::Cache& cache) {
+  const auto layers = cache.layers();
+  return std::any_of(layers.begin(), layers.end(), [](const cache::LayerStatus& status) {
+    return status.layer.kind == cache::LayerKind::kRemote && status.usable;
+  });
+}
+
 /// What reached the remotes.
 struct Uploads {
   std::uint64_t arrived = 0;
@@ -115,6 +126,9 @@ Result<ExitStatus> warm(Session& session, const Wanted& wanted) {
   if (!stored) return stored.error();
   auto list = list_jobs(wanted.request, **stored);
   if (!list) return list.error();
+  if (shares_with_a_fleet(**stored)) {
+    std::shuffle(list->jobs.begin(), list->jobs.end(), std::mt19937(std::random_device()()));
+  }
   const std::vector<WarmJob>& jobs = list->jobs;
   Output& output = session.output();
   if (list->without_kernel > 0) {
