@@ -89,6 +89,20 @@ broach_status guarded(broach_message* message, Body body) noexcept {
   }
 }
 
+/// Launches `op` on a caller's arguments by one of the operator's launches.
+template <class Struct, class Args>
+broach_status launch(const broach_window_rows* op, const Struct* args, void* stream,
+                     broach_message* message,
+                     broach::Result<void> (broach::WindowRows::*form)(const Args&, void*) const) {
+  return guarded(message, [&]() -> broach_status {
+    if (op == nullptr) return tell(message, ErrorCode::kInvalidArgument, "op is NULL");
+    const auto read = broach::runtime::args_from(args);
+    if (!read) return tell(message, read.error());
+    const auto launched = (op->op.*form)(*read, stream);
+    return launched ? BROACH_OK : tell(message, launched.error());
+  });
+}
+
 }  // namespace
 
 const char* broach_version(void) { return BROACH_VERSION; }
@@ -149,11 +163,11 @@ size_t broach_window_rows_workspace_bytes(const broach_window_rows* op, int32_t 
 broach_status broach_window_rows_decode(const broach_window_rows* op,
                                         const broach_window_rows_decode_args* args, void* stream,
                                         broach_message* message) {
-  return guarded(message, [&]() -> broach_status {
-    if (op == nullptr) return tell(message, ErrorCode::kInvalidArgument, "op is NULL");
-    const auto read = broach::runtime::args_from(args);
-    if (!read) return tell(message, read.error());
-    const auto launched = op->op.decode(*read, stream);
-    return launched ? BROACH_OK : tell(message, launched.error());
-  });
+  return launch(op, args, stream, message, &broach::WindowRows::decode);
+}
+
+broach_status broach_window_rows_prompt(const broach_window_rows* op,
+                                        const broach_window_rows_prompt_args* args, void* stream,
+                                        broach_message* message) {
+  return launch(op, args, stream, message, &broach::WindowRows::prompt);
 }

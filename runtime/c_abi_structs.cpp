@@ -109,6 +109,39 @@ static_assert(static_cast<int>(KvLayoutKind::kPaged) == BROACH_KV_PAGED);
 constexpr std::size_t kFirstOptionsSize =
     offsetof(broach_runtime_options, notice_user) + sizeof(void*);
 
+/// What a decode's and a prompt's arguments have in common; both structures name it alike.
+template <class Struct>
+DecodeArgs common_from(const Struct& from) {
+  DecodeArgs to;
+  to.q = from.q;
+  to.k = from.k;
+  to.v = from.v;
+  to.out = from.out;
+  to.positions = from.positions;
+  to.slots = from.slots;
+  to.page_table = from.page_table;
+  to.sinks = from.sinks;
+  to.q_row_stride = from.q_row_stride;
+  to.q_head_stride = from.q_head_stride;
+  to.k_slot_stride = from.k_slot_stride;
+  to.k_position_stride = from.k_position_stride;
+  to.k_head_stride = from.k_head_stride;
+  to.v_slot_stride = from.v_slot_stride;
+  to.v_position_stride = from.v_position_stride;
+  to.v_head_stride = from.v_head_stride;
+  to.out_row_stride = from.out_row_stride;
+  to.out_head_stride = from.out_head_stride;
+  to.page_table_stride = from.page_table_stride;
+  to.rows = from.rows;
+  to.kv_heads = from.kv_heads;
+  to.slot_count = from.slot_count;
+  to.length = from.length;
+  to.max_keys = from.max_keys;
+  to.scale = from.scale;
+  to.softcap = from.softcap;
+  return to;
+}
+
 }  // namespace
 
 Result<Options> options_from(const broach_runtime_options* options) {
@@ -193,35 +226,21 @@ Result<DecodeArgs> args_from(const broach_window_rows_decode_args* args) {
                     from->reserved),
         {}};
   }
-  DecodeArgs to;
-  to.q = from->q;
-  to.k = from->k;
-  to.v = from->v;
-  to.out = from->out;
-  to.positions = from->positions;
-  to.slots = from->slots;
-  to.page_table = from->page_table;
-  to.sinks = from->sinks;
+  DecodeArgs to = common_from(*from);
   to.workspace = from->workspace;
   to.workspace_bytes = from->workspace_bytes;
-  to.q_row_stride = from->q_row_stride;
-  to.q_head_stride = from->q_head_stride;
-  to.k_slot_stride = from->k_slot_stride;
-  to.k_position_stride = from->k_position_stride;
-  to.k_head_stride = from->k_head_stride;
-  to.v_slot_stride = from->v_slot_stride;
-  to.v_position_stride = from->v_position_stride;
-  to.v_head_stride = from->v_head_stride;
-  to.out_row_stride = from->out_row_stride;
-  to.out_head_stride = from->out_head_stride;
-  to.page_table_stride = from->page_table_stride;
-  to.rows = from->rows;
-  to.kv_heads = from->kv_heads;
-  to.slot_count = from->slot_count;
-  to.length = from->length;
-  to.max_keys = from->max_keys;
-  to.scale = from->scale;
-  to.softcap = from->softcap;
+  return to;
+}
+
+Result<PromptArgs> args_from(const broach_window_rows_prompt_args* args) {
+  auto from =
+      sized_copy(args, sizeof(broach_window_rows_prompt_args), "broach_window_rows_prompt_args");
+  if (!from) return from.error();
+  PromptArgs to;
+  to.common = common_from(*from);
+  to.offsets = from->offsets;
+  to.hi = from->hi;
+  to.sequences = from->sequences;
   return to;
 }
 

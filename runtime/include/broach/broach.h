@@ -147,6 +147,37 @@ typedef struct broach_window_rows_decode_args {
   uint32_t reserved; /* 0: room for what would otherwise be padding. */
 } broach_window_rows_decode_args;
 
+/* What one prompt launch works on: chunks of several sequences, their rows one after another, by an
+ * operator with BROACH_FORM_PROMPT. Row i of a sequence sits at the sequence's position + i and
+ * sees the keys of its window up to `hi`, else up to its own; the chunks' own keys are in the cache
+ * already. Everything that decode has too means the same; no workspace is used. */
+typedef struct broach_window_rows_prompt_args {
+  size_t size;
+  const void* q; /* [rows, H, D] */
+  const void* k; /* [slot_count, length, kv_heads, D]; paged: [page, kv_heads, D] pages */
+  const void* v; /* as k */
+  void* out;     /* [rows, H, D] */
+  const int32_t* positions;  /* [sequences] position of the chunk's first row */
+  const int32_t* slots;      /* [sequences] slot of the sequence */
+  const int32_t* offsets;    /* [sequences + 1] first row of each chunk, then `rows` */
+  const int32_t* hi;         /* [rows] last position seen, own to the chunk's last; may be NULL */
+  const int32_t* page_table; /* [slot_count, pages a slot], paged layouts only */
+  const float* sinks;        /* [H], with sinks only */
+  int64_t q_row_stride, q_head_stride;
+  int64_t k_slot_stride, k_position_stride, k_head_stride;
+  int64_t v_slot_stride, v_position_stride, v_head_stride;
+  int64_t out_row_stride, out_head_stride;
+  int64_t page_table_stride;
+  int32_t rows; /* Of all sequences together. */
+  int32_t sequences;
+  int32_t kv_heads;
+  int32_t slot_count;
+  int32_t length;   /* Positions a slot holds. */
+  int32_t max_keys; /* At least position + 1 of every row; 0: length. */
+  float scale;
+  float softcap;
+} broach_window_rows_prompt_args;
+
 /* "0.1.0", the library's own version. */
 BROACH_C_API const char* broach_version(void);
 
@@ -178,6 +209,11 @@ BROACH_C_API size_t broach_window_rows_workspace_bytes(const broach_window_rows*
  * nothing, takes no lock, and may be captured. */
 BROACH_C_API broach_status broach_window_rows_decode(const broach_window_rows* op,
                                                      const broach_window_rows_decode_args* args,
+                                                     void* stream, broach_message* message);
+
+/* Launches one chunk of each of several sequences, as broach_window_rows_decode does a step. */
+BROACH_C_API broach_status broach_window_rows_prompt(const broach_window_rows* op,
+                                                     const broach_window_rows_prompt_args* args,
                                                      void* stream, broach_message* message);
 
 #ifdef __cplusplus
