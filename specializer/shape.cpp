@@ -55,7 +55,8 @@ Result<void> check_layout(const WindowRowsShape& shape) {
 
 Result<void> check_form(const WindowRowsShape& shape) {
   // chunk256 keeps P in fp32 throughout; tile64's decode gives the prompt's bits, p32 included.
-  if (shape.form == Form::kDecode && shape.p32 == Switch::kOn && shape.arith != Arith::kTile64) {
+  if (shape.form == Form::kDecode && shape.p32 == Switch::kOn && shape.arith != Arith::kTile64 &&
+      shape.arith != Arith::kDefault) {
     return refused(ErrorCode::kInvalidArgument,
                    "p32=on applies to form=prompt and to form=decode arith=tile64; form=decode "
                    "works with p32=off");
@@ -95,7 +96,8 @@ Result<void> check_ranges(const WindowRowsShape& shape) {
 }
 
 Result<void> check(const WindowRowsShape& shape, const Target& target) {
-  if (auto ranges = check_ranges(shape); !ranges) return ranges;
+  // Resolved, since a default may stand for an arithmetic that the other fields do not go with.
+  if (auto ranges = check_ranges(resolved(shape, target)); !ranges) return ranges;
   return window_rows::check_served(shape, target);
 }
 

@@ -53,8 +53,10 @@ std::string existing(const Target& target) {
 
 }  // namespace
 
-Arith default_arith(Form form, const Target& /*target*/) {
-  return form == Form::kDecode ? Arith::kChunk256 : Arith::kTile64;
+Arith default_arith(Form form, const Target& target) {
+  // A decode gives its prompt's bits wherever the prompt's arithmetic has a kernel.
+  const bool is_prompt = form == Form::kPrompt;
+  return is_prompt || has_steps(target) ? Arith::kTile64 : Arith::kChunk256;
 }
 
 Result<void> check_served(const WindowRowsShape& shape, const Target& target) {

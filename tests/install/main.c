@@ -13,6 +13,7 @@ int main(void) {
   shape.size = sizeof shape;
   shape.head_dim = 64;
   shape.gqa_ratio = 2;
+  shape.arith = BROACH_ARITH_CHUNK256;
   if (broach_runtime_create(NULL, &runtime, &message) != BROACH_OK ||
       broach_window_rows_create(runtime, &shape, NULL, &op, &message) != BROACH_OK) {
     fprintf(stderr, "%s\n", text);

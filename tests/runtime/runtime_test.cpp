@@ -52,13 +52,15 @@ TEST_CASE("a shape has one operator, however it is spelled", "[runtime]") {
   const test::TempDir dir;
   auto runtime = Runtime::create(options_in(dir));
   REQUIRE(runtime);
-  REQUIRE(runtime->window_rows(small_shape()));
-  WindowRowsShape by_default = small_shape();
+  WindowRowsShape named = small_shape();
+  named.arith = Arith::kTile64;
+  REQUIRE(runtime->window_rows(named));
+  WindowRowsShape by_default = named;
   by_default.arith = Arith::kDefault;
   auto again = runtime->window_rows(by_default);
   REQUIRE(again);
-  CHECK(again->shape() == small_shape());
-  const auto* state = known(runtime->state(), small_shape());
+  CHECK(again->shape() == named);
+  const auto* state = known(runtime->state(), named);
   REQUIRE(state != nullptr);
   CHECK(known(runtime->state(), by_default) == state);
   CHECK(&again->shape() == &state->shape);
@@ -128,17 +130,19 @@ TEST_CASE("while the stream captures a loaded shape is served and a new one refu
   const auto device = host_proxy();
   const auto state = state_on(device, dir);
   device->captures = true;
-  const auto refused = runtime::first_request(*state, small_shape(), nullptr);
+  WindowRowsShape named = small_shape();
+  named.arith = Arith::kTile64;  // What a default is on the host.
+  const auto refused = runtime::first_request(*state, named, nullptr);
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == ErrorCode::kCapturing);
   CHECK(refused.error().message.find("\"head_dim\":64") != std::string::npos);
   CHECK(device->loads == 0);
 
   device->captures = false;
-  REQUIRE(runtime::first_request(*state, small_shape(), nullptr));
+  REQUIRE(runtime::first_request(*state, named, nullptr));
   device->captures = true;
-  CHECK(runtime::first_request(*state, small_shape(), nullptr));
-  WindowRowsShape by_default = small_shape();
+  CHECK(runtime::first_request(*state, named, nullptr));
+  WindowRowsShape by_default = named;
   by_default.arith = Arith::kDefault;
   CHECK(runtime::first_request(*state, by_default, nullptr));
   CHECK(device->loads == 1);

@@ -57,7 +57,7 @@ TEST_CASE("a shape that cannot be served is refused with its field, value and wa
       {{"kv_layout=ring(4000000000)"}, "ring(4000000000)", "1024.."},
       {{"kv_layout=paged(0)"}, "paged(0)", "1..65536"},
       {{"kv_layout=paged(65537)"}, "paged(65537)", "1..65536"},
-      {{"p32=on"}, "p32=on", "form=prompt"},
+      {{"p32=on", "arith=chunk256"}, "p32=on", "form=prompt"},
       {{"arith=mma32"}, "arith=mma32", "chunk256"},
       {{"form=prompt", "arith=chunk256"}, "arith=chunk256", "tile64"},
   }));
@@ -122,6 +122,28 @@ TEST_CASE("a default arithmetic resolves to a named one and nothing else changes
   expected.arith = got.arith;
   CHECK(got == expected);
   CHECK(resolved(got, host()) == got);
+}
+
+TEST_CASE("a decode's default arithmetic is its prompt's wherever that has a kernel",
+          "[specializer][shape]") {
+  WindowRowsShape decode = gemma_like();
+  decode.arith = Arith::kDefault;
+  WindowRowsShape prompt = decode;
+  prompt.form = Form::kPrompt;
+  WindowRowsShape p32 = decode;
+  p32.p32 = Switch::kOn;
+  for (const std::string_view name : known_targets()) {
+    const Target target = *parse_target(name);
+    CAPTURE(name);
+    CHECK(check(decode, target));
+    const bool has_prompt = check(prompt, target).ok();
+    CHECK(has_prompt ==
+          (target.matrix_step == MatrixStep::kTwoK8 || target.matrix_step == MatrixStep::kOneK16));
+    const Arith expected = has_prompt ? resolved(prompt, target).arith : Arith::kChunk256;
+    CHECK(resolved(decode, target).arith == expected);
+    // chunk256 has no such P: what cannot be served is not taken for the default.
+    CHECK(check(p32, target).ok() == has_prompt);
+  }
 }
 
 TEST_CASE("a shape's words, JSON and parameters read back", "[specializer][shape]") {
