@@ -27,12 +27,16 @@ std::optional<int> ordinal_of(std::string_view name, std::string_view kind) {
 }  // namespace
 
 Result<std::shared_ptr<Device>> open_device(std::string_view name) {
-  if (name == "host") return open_host_device();
+  if (name == "host" || name.starts_with("host:") || name.starts_with("host-")) {
+    auto target = specializer::parse_target(name);
+    if (!target) return target.error();
+    return open_host_device(*target);
+  }
   if (const auto ordinal = ordinal_of(name, "cuda")) return cuda::open_cuda_device(*ordinal);
   if (const auto ordinal = ordinal_of(name, "hip")) return hip::open_hip_device(*ordinal);
   return Error{ErrorCode::kInvalidArgument,
-               fmt::format("unknown device \"{}\"; known are \"auto\", \"host\", \"cuda\", "
-                           "\"cuda:N\", \"hip\" and \"hip:N\"",
+               fmt::format("unknown device \"{}\"; known are \"auto\", \"host\", "
+                           "\"host:step=k8\", \"cuda\", \"cuda:N\", \"hip\" and \"hip:N\"",
                            name),
                {}};
 }

@@ -25,8 +25,8 @@ std::vector<std::string> compiler_options(const Target& target) {
           "-fno-fast-math",
           "-fno-gpu-flush-denormals-to-zero",
       };
-    case Vendor::kHost:
-      return {
+    case Vendor::kHost: {
+      std::vector<std::string> options{
           "-std=c++20",
           "-O2",
           "-march=" + target.arch,
@@ -41,6 +41,11 @@ std::vector<std::string> compiler_options(const Target& target) {
           "-x",
           "c++",
       };
+      if (target.matrix_step == MatrixStep::kTwoK8) {
+        options.push_back("-DBROACH_MATRIX_STEP_TWO_K8");
+      }
+      return options;
+    }
   }
   return {};
 }

@@ -5,13 +5,18 @@
 #include <algorithm>
 #include <array>
 
+#include "specializer/host_model.hpp"
+
 namespace broach::specializer {
 namespace {
 
 constexpr std::uint32_t kKiB = 1024;
 
-// AMD's target features that change code, as bits of `ChipFacts::features`.
-enum FeatureBit : std::uint8_t { kNoFeatures = 0, kSramecc = 1, kXnack = 2 };
+// Target features that change code, as bits of `ChipFacts::features`: AMD's, and which chips'
+// matrix step the host computes.
+enum FeatureBit : std::uint8_t { kNoFeatures = 0, kSramecc = 1, kXnack = 2, kStep = 4 };
+
+constexpr std::string_view kStepK8 = "step=k8";
 
 struct ChipFacts {
   std::string_view name;
@@ -73,8 +78,8 @@ constexpr ChipFacts kChips[] = {
     {"gfx1151", kA, "gfx1151", 32, MatrixStep::kWmma, 64 * kKiB, kLargeRdnaRegisters, ""},
     {"gfx1200", kA, "gfx1200", 32, MatrixStep::kWmma, 64 * kKiB, kLargeRdnaRegisters, ""},
     {"gfx1201", kA, "gfx1201", 32, MatrixStep::kWmma, 64 * kKiB, kLargeRdnaRegisters, ""},
-    {"host-x86-64-v3", kH, "x86-64-v3", 32, MatrixStep::kOneK16, kHostShared, 0, ""},
-    {"host-aarch64", kH, "armv8-a", 32, MatrixStep::kOneK16, kHostShared, 0, ""},
+    {"host-x86-64-v3", kH, "x86-64-v3", 32, MatrixStep::kOneK16, kHostShared, 0, "", kStep},
+    {"host-aarch64", kH, "armv8-a", 32, MatrixStep::kOneK16, kHostShared, 0, "", kStep},
 };
 // clang-format on
 
@@ -106,48 +111,68 @@ Error unknown(std::string_view name) {
                ""};
 }
 
-// Reads ":xnack-:sramecc+" and gives it back in the order the compilers print it.
-Result<std::string> canonical_features(const ChipFacts& chip, std::string_view words,
-                                       std::string_view whole) {
-  std::string sramecc, xnack;
+std::string_view features_of(const ChipFacts& chip) {
+  if ((chip.features & kBoth) != 0) return "each of sramecc and xnack once, + or -";
+  if ((chip.features & kStep) != 0) return "step=k8 does, once; without it the step is sm_90's";
+  return "it has none";
+}
+
+struct Features {
+  std::string sramecc, xnack, step;  ///< Each with its colon, or empty.
+};
+
+// Where a feature's word goes, or null where the chip has no such feature.
+std::string* place_of(std::string_view word, const ChipFacts& chip, Features& features) {
+  if (word == kStepK8) return (chip.features & kStep) != 0 ? &features.step : nullptr;
+  if (!word.ends_with('+') && !word.ends_with('-')) return nullptr;
+  word.remove_suffix(1);
+  if (word == "sramecc" && (chip.features & kSramecc) != 0) return &features.sramecc;
+  if (word == "xnack" && (chip.features & kXnack) != 0) return &features.xnack;
+  return nullptr;
+}
+
+// Reads ":xnack-:sramecc+", in any order.
+Result<Features> read_features(const ChipFacts& chip, std::string_view words,
+                               std::string_view whole) {
+  Features features;
   while (!words.empty()) {
     words.remove_prefix(1);  // The colon.
     const std::string_view word = words.substr(0, words.find(':'));
     words.remove_prefix(word.size());
-    const std::string_view feature = word.substr(0, word.empty() ? 0 : word.size() - 1);
-    const bool signed_word = word.ends_with('+') || word.ends_with('-');
-    std::string* const place = feature == "sramecc" && (chip.features & kSramecc) != 0 ? &sramecc
-                               : feature == "xnack" && (chip.features & kXnack) != 0   ? &xnack
-                                                                                       : nullptr;
-    if (place == nullptr || !signed_word || !place->empty()) {
-      const std::string_view works =
-          chip.features == kNoFeatures ? "it has none" : "each of sramecc and xnack once, + or -";
+    std::string* const place = place_of(word, chip, features);
+    if (place == nullptr || !place->empty()) {
       return Error{ErrorCode::kInvalidArgument,
                    fmt::format("target \"{}\": feature \"{}\" does not apply to {}: {}", whole,
-                               word, chip.name, works),
+                               word, chip.name, features_of(chip)),
                    ""};
     }
     *place = fmt::format(":{}", word);
   }
-  return sramecc + xnack;
+  return features;
 }
 
 }  // namespace
 
 Result<Target> parse_target(std::string_view name) {
-  const std::string_view base = name == "host" ? native_host_target() : name;
-  const std::string_view chip_name = base.substr(0, base.find(':'));
+  // "host" and "host:step=k8" are this machine's.
+  const bool native = name == "host" || name.starts_with("host:");
+  const std::string whole =
+      native ? fmt::format("{}{}", native_host_target(), name.substr(4)) : std::string(name);
+  const std::string_view chip_name = std::string_view(whole).substr(0, whole.find(':'));
   const ChipFacts* const chip = find_chip(chip_name);
   if (chip == nullptr) return unknown(name);
-  auto features = canonical_features(*chip, base.substr(chip_name.size()), name);
+  const auto features =
+      read_features(*chip, std::string_view(whole).substr(chip_name.size()), name);
   if (!features) return features.error();
+  // In the order that AMD's compilers print.
+  const std::string of_amd = features->sramecc + features->xnack;
 
   Target target;
-  target.name = std::string(chip->name) + *features;
+  target.name = std::string(chip->name) + of_amd + features->step;
   target.vendor = chip->vendor;
-  target.arch = std::string(chip->arch) + *features;
+  target.arch = std::string(chip->arch) + of_amd;
   target.warp_width = chip->warp_width;
-  target.matrix_step = chip->matrix_step;
+  target.matrix_step = features->step.empty() ? chip->matrix_step : MatrixStep::kTwoK8;
   target.max_shared_bytes = chip->max_shared_bytes;
   target.registers_per_block = chip->registers_per_block;
   target.least_driver = chip->least_driver;
@@ -162,6 +187,10 @@ std::string_view native_host_target() {
 #else
   return "host-x86-64-v3";
 #endif
+}
+
+std::string_view host_target_modelling(const Target& target) {
+  return target.matrix_step == MatrixStep::kTwoK8 ? "host:step=k8" : "host";
 }
 
 }  // namespace broach::specializer

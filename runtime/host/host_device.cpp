@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -115,9 +116,12 @@ class HostModule final : public Module {
 class HostDevice final : public Device {
  public:
   HostDevice(specializer::Target target, std::uint32_t threads)
-      : target_(std::move(target)), workers_(std::make_shared<host::Workers>(threads)) {}
+      : target_(std::move(target)),
+        // "host", and behind it the features of "host-x86-64-v3:step=k8".
+        name_("host" + target_.name.substr(std::min(target_.name.find(':'), target_.name.size()))),
+        workers_(std::make_shared<host::Workers>(threads)) {}
 
-  std::string_view name() const override { return "host"; }
+  std::string_view name() const override { return name_; }
   std::string_view driver() const override { return driver_; }
   const specializer::Target& target() const override { return target_; }
 
@@ -157,6 +161,7 @@ class HostDevice final : public Device {
 
  private:
   specializer::Target target_;
+  std::string name_;
   std::shared_ptr<host::Workers> workers_;
   std::string driver_ = "host ABI " + std::to_string(BROACH_HOST_ABI_VERSION);
 };
@@ -168,6 +173,17 @@ std::shared_ptr<Device> open_host_device(std::uint32_t threads) {
   // The native target is a known one by its own definition; a build for another processor has none.
   return std::make_shared<HostDevice>(target ? std::move(target).value() : specializer::Target{},
                                       threads);
+}
+
+Result<std::shared_ptr<Device>> open_host_device(const specializer::Target& target,
+                                                 std::uint32_t threads) {
+  const std::string_view native = specializer::native_host_target();
+  const std::string_view processor = std::string_view(target.name).substr(0, target.name.find(':'));
+  if (processor != native) {
+    return Error{
+        ErrorCode::kNotFound, fmt::format("this machine runs {}, not {}", native, target.name), {}};
+  }
+  return std::shared_ptr<Device>(std::make_shared<HostDevice>(target, threads));
 }
 
 }  // namespace broach::runtime

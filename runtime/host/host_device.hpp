@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <memory>
 
+#include "broach/result.hpp"
 #include "runtime/device.hpp"
+#include "specializer/target.hpp"
 
 namespace broach::runtime {
 
@@ -16,5 +18,11 @@ namespace broach::runtime {
 ///
 /// Units:   `threads` OS threads; 0 takes the processor's.
 std::shared_ptr<Device> open_host_device(std::uint32_t threads = 0);
+
+/// The same for a host target of the caller's choice: "host:step=k8" computes sm_80's matrix step.
+///
+/// Errors:  kNotFound when this machine cannot run the target's code.
+Result<std::shared_ptr<Device>> open_host_device(const specializer::Target& target,
+                                                 std::uint32_t threads = 0);
 
 }  // namespace broach::runtime

@@ -2,6 +2,8 @@
 
 #include <set>
 
+#include "specializer/host_model.hpp"
+#include "specializer/options.hpp"
 #include "tests/support/catch.hpp"
 
 namespace broach::specializer {
@@ -41,6 +43,7 @@ TEST_CASE("a target states its chip's facts", "[specializer][target]") {
       {"gfx1030", Vendor::kAmd, 32, MatrixStep::kNone, 65536, 131072},
       {"gfx1100", Vendor::kAmd, 32, MatrixStep::kWmma, 65536, 196608},
       {"host-x86-64-v3", Vendor::kHost, 32, MatrixStep::kOneK16, 232448, 0},
+      {"host-x86-64-v3:step=k8", Vendor::kHost, 32, MatrixStep::kTwoK8, 232448, 0},
   }));
   const auto target = parse_target(row.name);
   REQUIRE(target);
@@ -63,7 +66,8 @@ TEST_CASE("AMD features read in any order and print in one", "[specializer][targ
 TEST_CASE("a feature a chip does not have is refused by name", "[specializer][target]") {
   const std::string name =
       GENERATE("gfx1100:xnack-", "gfx90a:xnack", "gfx90a:", "gfx90a:xnack-:xnack+", "gfx90a:foo+",
-               "sm_90a:xnack-", "host:xnack+", "gfx90a::xnack-");
+               "sm_90a:xnack-", "host:xnack+", "gfx90a::xnack-", "host:step=k16",
+               "host:step=k8:step=k8", "sm_80:step=k8", "host:");
   INFO(name);
   const auto target = parse_target(name);
   REQUIRE_FALSE(target);
@@ -93,6 +97,32 @@ TEST_CASE("host is this machine's host target", "[specializer][target]") {
   REQUIRE(target);
   CHECK(target->name == native_host_target());
   CHECK(target->vendor == Vendor::kHost);
+}
+
+TEST_CASE("the host models the matrix step of the chip it is asked for", "[specializer][target]") {
+  const auto target = parse_target("host:step=k8");
+  REQUIRE(target);
+  CHECK(target->name == std::string(native_host_target()) + ":step=k8");
+  CHECK(target->arch == parse_target("host")->arch);
+  for (const std::string_view name : known_targets()) {
+    const Target chip = *parse_target(name);
+    CAPTURE(name);
+    const auto model = parse_target(host_target_modelling(chip));
+    REQUIRE(model);
+    CHECK(model->vendor == Vendor::kHost);
+    const bool modelled =
+        chip.matrix_step == MatrixStep::kTwoK8 || chip.matrix_step == MatrixStep::kOneK16;
+    if (modelled) CHECK(model->matrix_step == chip.matrix_step);
+  }
+}
+
+TEST_CASE("the host's two matrix steps are two binaries", "[specializer][target]") {
+  const auto one = compiler_options(*parse_target("host"));
+  auto two = compiler_options(*parse_target("host:step=k8"));
+  REQUIRE(two.size() == one.size() + 1);
+  CHECK(two.back() == "-DBROACH_MATRIX_STEP_TWO_K8");
+  two.pop_back();
+  CHECK(two == one);
 }
 
 }  // namespace broach::specializer

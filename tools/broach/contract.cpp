@@ -9,6 +9,7 @@
 
 #include "broach/runtime.hpp"
 #include "runtime/runtime_state.hpp"
+#include "specializer/host_model.hpp"
 #include "tools/contract/contract.hpp"
 #include "tools/contract/report.hpp"
 
@@ -101,7 +102,7 @@ Result<ExitStatus> run(Session& session, const Wanted& wanted) {
   std::unique_ptr<Runtime> host;
   contract::Bench host_bench;
   if (target.vendor != specializer::Vendor::kHost) {
-    auto opened = open(session, "host");
+    auto opened = open(session, std::string(specializer::host_target_modelling(target)));
     if (!opened) return opened.error();
     host = std::make_unique<Runtime>(std::move(*opened));
     host_bench = bench_of(*host);
@@ -124,7 +125,8 @@ void add_contract(CLI::App& app, Invocation& invocation) {
   CLI::App& command =
       add_subcommand(app, invocation, "contract",
                      "Prove the kernels on a device: gates, planted controls, limits");
-  command.add_option("--target,--device", wanted->device, "Where to run: host, cuda, cuda:N");
+  command.add_option("--target,--device", wanted->device,
+                     "Where to run: host, host:step=k8, cuda, cuda:N");
   command.add_option("--only", wanted->only, "Cases and controls whose names hold this word");
   command.add_flag("--list", wanted->list, "Print kernels, controls and bounds; run nothing");
   command.add_flag("--digests", wanted->digests, "Print the outputs' digests, to be pinned");

@@ -36,7 +36,7 @@ struct Ran {
   double ready_seconds = 0;  ///< From the request to an operator that can be launched.
 };
 
-/// The kind of device that runs a target's code.
+/// The device that runs a target's code.
 std::string device_for(const specializer::Target& target) {
   switch (target.vendor) {
     case specializer::Vendor::kNvidia:
@@ -46,7 +46,7 @@ std::string device_for(const specializer::Target& target) {
     case specializer::Vendor::kHost:
       break;
   }
-  return "host";
+  return target.name;
 }
 
 /// `--device`, else the device of `--target`, else what the environment says.
@@ -98,8 +98,9 @@ Result<Ran> run_case(Session& session, const Wanted& wanted) {
   if (!op) return op.error();
   const std::chrono::duration<double> ready = std::chrono::steady_clock::now() - start;
   contract::RunOptions run_options;
-  run_options.timed_launches =
-      wanted.launches > 0 ? wanted.launches : (*device == "host" ? 5 : 100);
+  run_options.timed_launches = wanted.launches > 0
+                                   ? wanted.launches
+                                   : (target.vendor == specializer::Vendor::kHost ? 5 : 100);
   auto report = contract::run_decode(*runtime, *runtime->state().device, *decode_case, run_options);
   if (!report) return report.error();
   Ran ran;

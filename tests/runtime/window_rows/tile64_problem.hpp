@@ -218,8 +218,9 @@ class Tile64Problem {
 /// A tile64 decode kernel compiled for the host, launched with schedules of the test's choice.
 class Tile64Kernel {
  public:
-  explicit Tile64Kernel(const WindowRowsShape& shape, const specializer::Variant& variant = {})
-      : shape_(shape), kernel_(host_device(), shape, variant) {}
+  explicit Tile64Kernel(const WindowRowsShape& shape, const specializer::Variant& variant = {},
+                        runtime::Device& device = host_device())
+      : shape_(shape), kernel_(device, shape, variant) {}
 
   std::unique_ptr<const runtime::DecodeLaunch> launch(
       std::optional<runtime::Tile64Schedule> schedule = std::nullopt) const {

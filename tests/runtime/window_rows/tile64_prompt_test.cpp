@@ -51,6 +51,20 @@ TEST_CASE("a prompt gives the reference's bits, and so does the decode of each o
   }
 }
 
+TEST_CASE("on a host that models sm_80 both forms give the bits of two k8 steps",
+          "[runtime][tile64]") {
+  const auto device = runtime::open_device("host:step=k8");
+  REQUIRE(device);
+  CHECK((*device)->name() == "host:step=k8");
+  const WindowRowsShape shape = shape_of(64, 2, 100, {KvLayoutKind::kRing, 200}, Switch::kOn);
+  const PromptProblem problem(shape, {{200, 66}, {31, 40}});
+  const auto out = problem.run(PromptKernel(shape, {}, **device), problem.whole(), false);
+  CHECK(differences(out, problem.expected<Reference>(false, true)) == 0);
+  const test::Tile64Kernel decode(as_decode(shape), {}, **device);
+  CHECK(differences(problem.decode(*decode.launch()), out) == 0);
+  CHECK(differences(out, problem.expected<Reference>(false)) > 0);
+}
+
 TEST_CASE("a prompt's bits do not depend on how it is cut", "[runtime][tile64]") {
   const WindowRowsShape shape = shape_of(64, 1, 90, {KvLayoutKind::kRing, 180}, Switch::kOn);
   PromptProblem problem(shape, {{250, 70}});
