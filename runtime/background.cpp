@@ -1,44 +1,73 @@
 #include "runtime/background.hpp"
 
+#include <unistd.h>
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
 #include <utility>
 
 namespace broach::runtime {
 
-BackgroundQueue::~BackgroundQueue() {
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
+struct BackgroundQueue::State {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<std::function<void()>> waiting;
+  bool running = false;  ///< The thread is in its loop.
+  bool stopping = false;
+  std::thread thread;
+
+  void run() {
+    std::unique_lock lock(mutex);
+    while (!waiting.empty() && !stopping) {
+      const std::function<void()> work = std::move(waiting.front());
+      waiting.pop_front();
+      lock.unlock();
+      work();
+      lock.lock();
+    }
+    running = false;
+    changed.notify_all();
   }
-  changed_.notify_all();
-  if (thread_.joinable()) thread_.join();
+};
+
+BackgroundQueue::BackgroundQueue() : state_(std::make_unique<State>()), owner_(getpid()) {}
+
+BackgroundQueue::~BackgroundQueue() {
+  State& mine = state();
+  {
+    const std::lock_guard lock(mine.mutex);
+    mine.stopping = true;
+  }
+  if (mine.thread.joinable()) mine.thread.join();
+}
+
+// A forked child has a copy of the parent's lock, which may be held, and of its thread, which is
+// not there: it leaks both and starts afresh.
+BackgroundQueue::State& BackgroundQueue::state() {
+  if (owner_ != getpid()) {
+    (void)state_.release();
+    state_ = std::make_unique<State>();
+    owner_ = getpid();
+  }
+  return *state_;
 }
 
 void BackgroundQueue::post(std::function<void()> work) {
-  const std::lock_guard lock(mutex_);
-  waiting_.push_back(std::move(work));
-  if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
-  changed_.notify_all();
+  State& mine = state();
+  const std::lock_guard lock(mine.mutex);
+  mine.waiting.push_back(std::move(work));
+  if (mine.running) return;
+  if (mine.thread.joinable()) mine.thread.join();  // It has left its loop.
+  mine.running = true;
+  mine.thread = std::thread([&mine] { mine.run(); });
 }
 
 void BackgroundQueue::drain() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return waiting_.empty() && !busy_; });
-}
-
-void BackgroundQueue::run() {
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    changed_.wait(lock, [this] { return stopping_ || !waiting_.empty(); });
-    if (stopping_) return;
-    const std::function<void()> work = std::move(waiting_.front());
-    waiting_.pop_front();
-    busy_ = true;
-    lock.unlock();
-    work();
-    lock.lock();
-    busy_ = false;
-    changed_.notify_all();
-  }
+  State& mine = state();
+  std::unique_lock lock(mine.mutex);
+  mine.changed.wait(lock, [&] { return mine.waiting.empty() && !mine.running; });
 }
 
 }  // namespace broach::runtime

@@ -1,20 +1,21 @@
 #pragma once
 
-#include <condition_variable>
-#include <deque>
+#include <sys/types.h>
+
 #include <functional>
-#include <mutex>
-#include <thread>
+#include <memory>
 
 namespace broach::runtime {
 
-/// Work that nobody waits for, done one after the other on a thread that starts with the first.
+/// Work that nobody waits for, done one after the other on a thread that lives while there is some.
+///
+/// A child forked meanwhile has none of its parent's work.
 ///
 /// Threads: any may post and drain.
 /// Owns:    its thread. Destruction finishes the work in hand and drops the rest.
 class BackgroundQueue {
  public:
-  BackgroundQueue() = default;
+  BackgroundQueue();
   ~BackgroundQueue();
   BackgroundQueue(const BackgroundQueue&) = delete;
   BackgroundQueue& operator=(const BackgroundQueue&) = delete;
@@ -26,14 +27,11 @@ class BackgroundQueue {
   void drain();
 
  private:
-  void run();
+  struct State;
+  State& state();
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<std::function<void()>> waiting_;
-  bool busy_ = false;
-  bool stopping_ = false;
-  std::thread thread_;
+  std::unique_ptr<State> state_;
+  pid_t owner_;
 };
 
 }  // namespace broach::runtime

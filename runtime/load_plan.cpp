@@ -74,17 +74,22 @@ Result<LoadedPlan> load_plan(specializer::Forge& forge, Device& device,
     forge.cache().distrust(object.key.key, module.error().message);
   }
 
-  const cache::Key key = loaded.artifact.object->key.key;
   for (const specializer::KernelEntry& entry : plan.entries) {
     auto function = loaded.module->function(entry.function);
     if (!function) return function.error();
     auto live = (*function)->live_limits();
     if (!live) return live.error();
-    forge.cache().record_device_limits(
-        {key, std::string(device.name()), std::string(device.driver()), *live});
     loaded.live.push_back(*std::move(live));
   }
   return loaded;
+}
+
+void record_live_limits(cache::Cache& cache, const Device& device, const cache::Key& key,
+                        const std::vector<LaunchLimits>& live) {
+  for (const LaunchLimits& limits : live) {
+    cache.record_device_limits(
+        {key, std::string(device.name()), std::string(device.driver()), limits});
+  }
 }
 
 }  // namespace broach::runtime

@@ -19,8 +19,8 @@ struct LoadedPlan {
   std::vector<LaunchLimits> live;  ///< As the device reports them, one a plan entry.
 };
 
-/// Obtains a plan's binary, demands that every entry fits the chip, loads it, and records what the
-/// live device says of its functions.
+/// Obtains a plan's binary, demands that every entry fits the chip, loads it, and asks the live
+/// device about its functions.
 ///
 /// A binary that the driver refuses is set aside once and obtained again; a second refusal is
 /// reported with the versions of both sides.
@@ -29,5 +29,10 @@ struct LoadedPlan {
 /// kDriver with driver, toolkit and the driver it needs.
 Result<LoadedPlan> load_plan(specializer::Forge& forge, Device& device,
                              const specializer::Plan& plan, specializer::OnMiss on_miss);
+
+/// Writes what the live device said of a binary's functions beside it. A database is slower than
+/// the whole load, so whoever waits for a kernel leaves this for later.
+void record_live_limits(cache::Cache& cache, const Device& device, const cache::Key& key,
+                        const std::vector<LaunchLimits>& live);
 
 }  // namespace broach::runtime

@@ -36,8 +36,11 @@ Result<WindowRows::State::Loaded> load_decode(Runtime::State& runtime,
   auto launch =
       make_decode_launch(resolved, *plan, *loaded->module, runtime.device->multiprocessors());
   if (!launch) return launch.error();
-  return WindowRows::State::Loaded{loaded->artifact.object->key.key, std::move(loaded->module),
-                                   *std::move(launch)};
+  const cache::Key key = loaded->artifact.object->key.key;
+  runtime.background.post([&runtime, key, live = std::move(loaded->live)] {
+    record_live_limits(runtime.forge.cache(), *runtime.device, key, live);
+  });
+  return WindowRows::State::Loaded{key, std::move(loaded->module), *std::move(launch)};
 }
 
 /// Compiles the specialised kernel behind the generic one's back and puts it in its place.

@@ -74,4 +74,20 @@ TEST_CASE("keys and look-ups open no driver, and a child forked after them launc
   CHECK(forge.cache().entries()->size() == 1);
 }
 
+TEST_CASE("a child forked after its parent's first use launches, builds and ends",
+          "[runtime][fork]") {
+  const test::TempDir dir;
+  auto runtime = Runtime::create(test::options_in(dir));
+  REQUIRE(runtime);
+  REQUIRE(runtime->window_rows(test::small_shape()));
+  runtime->state().background.drain();  // A lock that is held while a process forks stays held.
+  const int status = status_of_child([&] {
+    Runtime own = std::move(*runtime);  // Its end waits for nothing of the parent's.
+    WindowRowsShape other = test::small_shape();
+    other.window = 101;
+    return own.window_rows(other) ? 0 : 2;
+  });
+  CHECK(status == 0);
+}
+
 }  // namespace broach

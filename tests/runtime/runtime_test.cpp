@@ -264,6 +264,17 @@ TEST_CASE("a cached binary that the driver refuses is set aside and compiled onc
         std::string::npos);
 }
 
+TEST_CASE("what a first use learns of the device is written down behind it", "[runtime]") {
+  const test::TempDir dir;
+  const auto state = state_on(host_proxy(), dir);
+  const auto op = runtime::first_request(*state, small_shape(), nullptr);
+  REQUIRE(op);
+  state->background.drain();
+  const auto recorded = state->forge.cache().device_limits(known(*state, op->shape())->first.key);
+  REQUIRE(recorded);
+  CHECK(recorded->size() == 2);  // chunk256's part and merge.
+}
+
 TEST_CASE("a plan for another target is not tried on the device", "[runtime][load_plan]") {
   const test::TempDir dir;
   const auto device = host_proxy();
@@ -286,7 +297,10 @@ TEST_CASE("the live device's limits are recorded beside the binary's", "[runtime
   auto forge = runtime::open_forge(options_in(dir));
   auto loaded = runtime::load_plan(forge, *device, *plan, specializer::OnMiss::kCompile);
   REQUIRE(loaded);
-  const auto recorded = forge.cache().device_limits(loaded->artifact.object->key.key);
+  const cache::Key key = loaded->artifact.object->key.key;
+  CHECK(forge.cache().device_limits(key)->empty());  // Loading waits for no database.
+  runtime::record_live_limits(forge.cache(), *device, key, loaded->live);
+  const auto recorded = forge.cache().device_limits(key);
   REQUIRE(recorded);
   REQUIRE(recorded->size() == plan->entries.size());
   for (const cache::DeviceLimits& row : *recorded) {

@@ -15,6 +15,8 @@ Result<Kernel> Kernel::load(const Bench& bench, const WindowRowsShape& shape,
   auto loaded =
       runtime::load_plan(*bench.forge, *bench.device, *plan, specializer::OnMiss::kCompile);
   if (!loaded) return loaded.error();
+  runtime::record_live_limits(bench.forge->cache(), *bench.device, loaded->artifact.object->key.key,
+                              loaded->live);
   Kernel kernel;
   kernel.bench_ = bench;
   kernel.shape_ = specializer::resolved(shape, target);
