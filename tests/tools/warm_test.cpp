@@ -124,6 +124,30 @@ TEST_CASE("shards cover a manifest without overlap", "[tools][warm]") {
   CHECK(joined == whole);
 }
 
+TEST_CASE("generic kernels are warmed beside the shapes that share them", "[tools][warm]") {
+  const TempDir dir;
+  // No compiler is needed to see what is asked for: each fails, and is named.
+  Program without(dir.path());
+  without.set("BROACH_CXX", "/nonexistent/c++");
+  const Ended ended = without.run({"warm", "gemma-4", "--json", "--target", "host", "--generic"});
+  CAPTURE(ended.err);
+  REQUIRE(ended.status == 1);
+  std::size_t specialised = 0;
+  std::set<std::string> generic;
+  const Json json = Json::parse(ended.out);
+  for (const Json& failure : json["failures"]) {
+    const Json& shape = failure["shape"];
+    if (!shape.contains("variant.generic")) {
+      ++specialised;
+      continue;
+    }
+    CHECK(shape["window"] == "any");
+    CHECK(generic.insert(shape.dump()).second);
+  }
+  CHECK(generic.size() >= 2);  // At least one a form.
+  CHECK(generic.size() < specialised);
+}
+
 TEST_CASE("a terminal gets a bar that is redrawn, a log gets a line a step", "[tools][warm]") {
   const TempDir dir;
   Program program(dir.path());

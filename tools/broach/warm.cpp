@@ -185,6 +185,9 @@ void add_warm(CLI::App& app, Invocation& invocation) {
       ->allow_extra_args(false);
   command.add_option("--form", request.form, "Only this form")
       ->check(CLI::IsMember({"decode", "prompt"}));
+  command.add_flag("--generic", request.generic,
+                   "Also the generic kernels, which serve a shape's first use in the background "
+                   "mode");
   command.add_option("--shard", request.shard, "i/n: the i-th of n parts, from 1")
       ->type_name("i/n");
   command.add_option("--jobs", wanted->jobs, "Compiles at a time (default: one a core)")

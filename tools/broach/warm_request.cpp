@@ -92,27 +92,45 @@ Result<std::vector<Wish>> wishes_of_journal(const WarmRequest& request, cache::C
   return wishes;
 }
 
-Result<WarmList> planned(const std::vector<Wish>& wishes, bool form_was_named) {
-  WarmList list;
-  std::map<std::pair<std::string, std::string>, std::size_t> places;
+/// Jobs by what names their binaries: shapes share some, generic kernels above all.
+class JobList {
+ public:
+  void add(specializer::Plan plan, const std::string& wanted_by) {
+    const auto [place, is_new] =
+        places_.try_emplace({plan.target.name, plan.shape_json}, list_.jobs.size());
+    if (is_new) {
+      list_.jobs.push_back({std::move(plan), wanted_by});
+    } else {
+      list_.jobs[place->second].wanted_by += ", " + wanted_by;
+    }
+  }
+  void leave_out() { ++list_.without_kernel; }
+  WarmList take() { return std::move(list_); }
+
+ private:
+  WarmList list_;
+  std::map<std::pair<std::string, std::string>, std::size_t> places_;
+};
+
+Result<WarmList> planned(const std::vector<Wish>& wishes, const WarmRequest& request) {
+  JobList list;
   for (const Wish& wish : wishes) {
     auto target = specializer::parse_target(wish.target);
     if (!target) return target.error();
     auto plan = specializer::plan(wish.shape, *target);
     if (!plan) {
+      const bool form_was_named = !request.form.empty();
       if (plan.error().code != ErrorCode::kUnsupported || form_was_named) return plan.error();
-      ++list.without_kernel;
+      list.leave_out();
       continue;
     }
-    const auto [place, is_new] =
-        places.try_emplace({plan->target.name, plan->shape_json}, list.jobs.size());
-    if (is_new) {
-      list.jobs.push_back({std::move(*plan), wish.wanted_by});
-    } else {
-      list.jobs[place->second].wanted_by += ", " + wish.wanted_by;
-    }
+    list.add(*std::move(plan), wish.wanted_by);
+    if (!request.generic) continue;
+    auto generic = specializer::plan(wish.shape, *target, {{}, Switch::kOn});
+    if (!generic) return generic.error();
+    list.add(*std::move(generic), wish.wanted_by);
   }
-  return list;
+  return list.take();
 }
 
 }  // namespace
@@ -140,7 +158,7 @@ Result<WarmList> list_jobs(const WarmRequest& request, cache::Cache& cache) {
     if (!more) return more.error();
     wishes->insert(wishes->end(), more->begin(), more->end());
   }
-  auto list = planned(*wishes, !request.form.empty());
+  auto list = planned(*wishes, request);
   if (!list) return list.error();
   // Every n-th job: neighbours in a manifest take alike long, so that the shards do too.
   std::vector<WarmJob> own;

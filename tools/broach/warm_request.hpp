@@ -19,6 +19,7 @@ struct WarmRequest {
   std::vector<std::string> models;  ///< Only these; empty: every one.
   std::string form;                 ///< "decode", "prompt" or empty: what has a kernel.
   std::string shard;                ///< "i/n" or empty.
+  bool generic = false;             ///< The generic kernels of these shapes too.
 };
 
 /// What a request comes to.

@@ -124,8 +124,10 @@ class PromptProblem {
     return other;
   }
 
-  /// The outputs of one launch of these chunks, each at its row: [all rows][heads][D].
-  std::vector<std::uint16_t> run(const PromptKernel& kernel, const std::vector<Chunk>& chunks,
+  /// The outputs of one launch of these chunks, each at its row: [all rows][heads][D]. A kernel has
+  /// PromptKernel's device() and launch().
+  template <class Kernel>
+  std::vector<std::uint16_t> run(const Kernel& kernel, const std::vector<Chunk>& chunks,
                                  bool use_hi = true, const PromptPlace& place = {}) const {
     runtime::Device& device = kernel.device();
     std::vector<std::int32_t> offsets{0}, positions, slots, last;

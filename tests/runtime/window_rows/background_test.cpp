@@ -1,0 +1,114 @@
+#include <future>
+#include <memory>
+
+#include "runtime/window_rows/first_request.hpp"
+#include "tests/kernel_src/tile64_reference.hpp"
+#include "tests/runtime/fixture.hpp"
+#include "tests/runtime/proxy_device.hpp"
+#include "tests/runtime/window_rows/prompt_problem.hpp"
+
+// First use `background` for tile64's two forms: what is served while the specialised kernel is
+// compiled has its bits, and one generic kernel serves every window, ratio and layout.
+namespace broach {
+namespace {
+
+using test::PromptProblem;
+
+/// An operator as the problems of these tests launch prompts.
+class PromptOperator {
+ public:
+  PromptOperator(runtime::Device& device, WindowRows op) : device_(device), op_(std::move(op)) {}
+  runtime::Device& device() const { return device_; }
+  Result<void> launch(const PromptArgs& args) const { return op_.prompt(args, nullptr); }
+
+ private:
+  runtime::Device& device_;
+  WindowRows op_;
+};
+
+/// An operator as they launch decodes.
+class DecodeOperator final : public runtime::DecodeLaunch {
+ public:
+  explicit DecodeOperator(WindowRows op) : op_(std::move(op)) {}
+  std::size_t workspace_bytes(std::int32_t rows, std::int32_t kv_heads,
+                              std::int32_t max_keys) const noexcept override {
+    return op_.workspace_bytes(rows, kv_heads, max_keys);
+  }
+  Result<void> launch(const DecodeArgs& args, runtime::Stream stream) const override {
+    return op_.decode(args, stream);
+  }
+
+ private:
+  WindowRows op_;
+};
+
+WindowRowsShape shape_of(Form form, std::uint32_t ratio, std::uint32_t window, KvLayout layout) {
+  WindowRowsShape shape;
+  shape.head_dim = 64;
+  shape.gqa_ratio = ratio;
+  shape.window = window;
+  shape.kv_layout = layout;
+  shape.form = form;
+  return shape;
+}
+
+std::vector<std::uint16_t> outputs(const PromptProblem& problem, runtime::Device& device,
+                                   const WindowRows& op) {
+  if (op.shape().form == Form::kDecode) return problem.decode(DecodeOperator(op));
+  return problem.run(PromptOperator(device, op), problem.whole(), false);
+}
+
+std::vector<std::uint16_t> expected(const PromptProblem& problem) {
+  return problem.expected<test::Tile64Reference>(false);
+}
+
+}  // namespace
+
+TEST_CASE("both forms are served by one generic kernel, then promoted to the same bits",
+          "[runtime][background]") {
+  const Form form = GENERATE(Form::kDecode, Form::kPrompt);
+  const test::TempDir dir;
+  auto host = runtime::open_device("host");
+  REQUIRE(host);
+  const auto device = std::make_shared<test::ProxyDevice>(*host);
+  std::promise<void> gate;
+  device->before_load = [&, opened = gate.get_future().share()](int number) {
+    if (number == 2) opened.wait();  // The first promotion.
+  };
+  const auto state = test::state_on(device, dir, FirstUse::kBackground);
+  const std::vector<WindowRowsShape> shapes = {
+      shape_of(form, 2, 100, {KvLayoutKind::kRing, 200}),
+      shape_of(form, 3, 0, {KvLayoutKind::kPaged, 24}),
+      shape_of(form, 1, 70, {}),
+  };
+  const auto state_of = [&](const WindowRows& op) {
+    return state->window_rows.find(op.shape())->get();
+  };
+
+  const auto first = runtime::first_request(*state, shapes[0], nullptr);
+  REQUIRE(first);
+  CHECK(first->shape().arith == Arith::kTile64);
+  const WindowRows::State* const first_state = state_of(*first);
+  REQUIRE(first_state->serving == first_state->first.launch.get());
+  const PromptProblem problem(shapes[0], {{200, 66}, {31, 5}});
+  const auto generic = outputs(problem, *device, *first);
+  CHECK(generic == expected(problem));
+  gate.set_value();
+  state->background.drain();
+  REQUIRE(first_state->serving == first_state->promoted.launch.get());
+  CHECK(first_state->promoted.key != first_state->first.key);
+  CHECK(outputs(problem, *device, *first) == generic);
+
+  for (std::size_t i = 1; i < shapes.size(); ++i) {
+    CAPTURE(i);
+    const auto op = runtime::first_request(*state, shapes[i], nullptr);
+    REQUIRE(op);
+    CHECK(state_of(*op)->first.key == first_state->first.key);
+    const PromptProblem other(shapes[i], {{200, 66}, {31, 5}});
+    CHECK(outputs(other, *device, *op) == expected(other));
+    state->background.drain();
+    CHECK(outputs(other, *device, *op) == expected(other));
+  }
+}
+
+}  // namespace broach
