@@ -50,6 +50,60 @@ TEST_CASE("a shape of one's own is compiled and runs where no cache can be kept"
   CHECK(ended.err.find("/proc/nowhere") != std::string::npos);
 }
 
+TEST_CASE("a prompt runs on the host and every output is in range", "[tools][run]") {
+  const TempDir dir;
+  const Program program(dir.path());
+  const auto run = [&](const std::string& shape_words, const std::string& rows,
+                       const std::vector<std::string>& more) {
+    std::vector<std::string> words = {
+        "run",
+        "window_rows head_dim=64 gqa_ratio=2 window=40 kv_layout=ring(130) form=prompt" +
+            shape_words,
+        "--rows",
+        rows,
+        "--kv-heads",
+        "2",
+        "--target",
+        "host",
+        "--launches",
+        "1",
+        "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    return program.run(words);
+  };
+  const auto check_run = [&](const Ended& ended) {
+    CAPTURE(ended.err);
+    REQUIRE(ended.status == 0);
+    const Json json = Json::parse(ended.out);
+    check_report(json);
+    CHECK(json["checked"] == 70 * 4 * 64);
+    CHECK(json["shape"]["form"] == "prompt");
+    CHECK(json["shape"]["arith"] == "tile64");
+  };
+  check_run(run("", "70", {"--p0", "0"}));
+  check_run(run("", "70", {"--p0", "300", "--hi", "9:33"}));  // The ring's end lies in the window.
+  check_run(run(" p32=on", "70", {"--p0", "5000"}));
+
+  const Ended short_ring = run("", "92", {"--p0", "0"});
+  CHECK(short_ring.status == 2);
+  CHECK(short_ring.err.find("ring of 130") != std::string::npos);
+  const Ended no_rows = run("", "70", {"--hi", "60:70"});
+  CHECK(no_rows.status == 2);
+  CHECK(no_rows.err.find("rows 60..70") != std::string::npos);
+  CHECK(run("", "70", {"--hi", "40-50"}).status == 2);
+}
+
+TEST_CASE("the Gemma-4-like prompt runs on the GPU", "[tools][run][gpu]") {
+  const TempDir dir;
+  const Program program(dir.path());
+  const Ended ended = program.run({"run", "window_rows form=prompt p32=on", "--rows", "512", "--hi",
+                                   "40:300", "--device", "cuda", "--json"});
+  if (ended.status == 3) BROACH_SKIP("no CUDA device");
+  CAPTURE(ended.err);
+  REQUIRE(ended.status == 0);
+  check_report(Json::parse(ended.out));
+}
+
 TEST_CASE("the Gemma-4-like decode runs on the GPU", "[tools][run][gpu]") {
   const TempDir dir;
   const Program program(dir.path());

@@ -1,7 +1,10 @@
 #include <fmt/format.h>
 
+#include <charconv>
 #include <chrono>
 #include <memory>
+#include <optional>
+#include <variant>
 
 #include "broach/runtime.hpp"
 #include "runtime/runtime_state.hpp"
@@ -20,11 +23,27 @@ struct Wanted {
   std::vector<std::string> shape;
   std::string target;
   std::string device;
-  std::int32_t rows = 3;
+  std::optional<std::int32_t> rows;
   std::int32_t kv_heads = 8;
-  std::int32_t position = 40'000;
+  std::int32_t position = 40'000;  // Of a decode's last row.
+  std::int32_t p0 = 1'300;         // Of a prompt's first row.
+  std::string image;               // "first:last", or empty.
   std::int32_t launches = 0;
 };
+
+constexpr std::int32_t kDecodeRows = 3;
+constexpr std::int32_t kPromptRows = 64;
+
+using Case = std::variant<contract::DecodeCase, contract::PromptCase>;
+
+const std::string& name_of(const Case& one) {
+  return std::visit([](const auto& each) -> const std::string& { return each.name; }, one);
+}
+
+const WindowRowsShape& shape_of(const Case& one) {
+  return std::visit([](const auto& each) -> const WindowRowsShape& { return each.recipe.shape; },
+                    one);
+}
 
 /// What the run found, and how the kernel was come by.
 struct Ran {
@@ -58,21 +77,57 @@ Result<std::string> chosen_device(const Wanted& wanted, const Options& options) 
   return device_for(*target);
 }
 
-Result<contract::DecodeCase> chosen_case(const Wanted& wanted) {
+// Reads "40:300".
+Result<std::optional<contract::ImageRows>> image_rows(const std::string& text) {
+  if (text.empty()) return std::optional<contract::ImageRows>();
+  contract::ImageRows image;
+  const char* const end = text.data() + text.size();
+  const auto first = std::from_chars(text.data(), end, image.first);
+  const bool colon = first.ec == std::errc() && first.ptr != end && *first.ptr == ':';
+  const auto last = std::from_chars(colon ? first.ptr + 1 : end, end, image.last);
+  if (colon && last.ec == std::errc() && last.ptr == end) return std::optional(image);
+  return Error{ErrorCode::kInvalidArgument,
+               fmt::format("--hi {} is not first:last, such as 40:300", text), ""};
+}
+
+Result<Case> prompt_case(const Wanted& wanted, const WindowRowsShape& shape) {
+  auto image = image_rows(wanted.image);
+  if (!image) return image.error();
+  const contract::PromptChunk chunk{0, wanted.p0, wanted.rows.value_or(kPromptRows), *image};
+  auto made = contract::prompt_of(
+      fmt::format("prompt of {} rows from position {}{}", chunk.rows, chunk.position,
+                  *image ? fmt::format(", rows {} see each other", wanted.image) : std::string()),
+      shape, wanted.kv_heads, {chunk});
+  if (!made) return made.error();
+  return Case(std::move(*made));
+}
+
+// A shape that names neither its heads' size nor their number is the Gemma-4-like one.
+Result<Case> chosen_case(const Wanted& wanted) {
   auto words = split_shape(wanted.shape);
   if (!words) return words.error();
-  if (words->words.empty()) return contract::gemma_decode(wanted.rows, contract::CaseSize::kFull);
   auto shape = specializer::parse_window_rows(words->words);
   if (!shape) return shape.error();
-  if (shape->form == Form::kPrompt) {
-    return Error{ErrorCode::kUnsupported, "form=prompt cannot be run yet; form=decode can", ""};
+  const std::int32_t rows = wanted.rows.value_or(kDecodeRows);
+  if (words->words.empty()) {
+    return Case(contract::gemma_decode(rows, contract::CaseSize::kFull, Arith::kDefault));
   }
-  return contract::made_decode(*shape, wanted.rows, wanted.kv_heads, wanted.position);
+  if (shape->head_dim == 0 && shape->gqa_ratio == 0) {
+    const WindowRowsShape gemma = contract::gemma_decode(1, contract::CaseSize::kFull).recipe.shape;
+    shape->head_dim = gemma.head_dim;
+    shape->gqa_ratio = gemma.gqa_ratio;
+    if (shape->window == 0 && shape->kv_layout == KvLayout{}) {
+      shape->window = gemma.window;
+      shape->kv_layout = gemma.kv_layout;
+    }
+  }
+  if (shape->form == Form::kPrompt) return prompt_case(wanted, *shape);
+  return Case(contract::made_decode(*shape, rows, wanted.kv_heads, wanted.position));
 }
 
 Result<Ran> run_case(Session& session, const Wanted& wanted) {
-  auto decode_case = chosen_case(wanted);
-  if (!decode_case) return decode_case.error();
+  auto chosen = chosen_case(wanted);
+  if (!chosen) return chosen.error();
   Options options = session.options();
   auto device = chosen_device(wanted, options);
   if (!device) return device.error();
@@ -89,23 +144,28 @@ Result<Ran> run_case(Session& session, const Wanted& wanted) {
                    ""};
     }
   }
-  auto plan = specializer::plan(decode_case->recipe.shape, target);
+  auto plan = specializer::plan(shape_of(*chosen), target);
   if (!plan) return plan.error();
   const auto start = std::chrono::steady_clock::now();
   auto artifact = runtime->state().forge.obtain(*plan, specializer::OnMiss::kCompile);
   if (!artifact) return artifact.error();
-  auto op = runtime->window_rows(decode_case->recipe.shape);
+  auto op = runtime->window_rows(shape_of(*chosen));
   if (!op) return op.error();
   const std::chrono::duration<double> ready = std::chrono::steady_clock::now() - start;
   contract::RunOptions run_options;
   run_options.timed_launches = wanted.launches > 0
                                    ? wanted.launches
                                    : (target.vendor == specializer::Vendor::kHost ? 5 : 100);
-  auto report = contract::run_decode(*runtime, *runtime->state().device, *decode_case, run_options);
+  runtime::Device& on = *runtime->state().device;
+  const auto* prompt = std::get_if<contract::PromptCase>(&*chosen);
+  auto report = prompt != nullptr
+                    ? contract::run_prompt(*runtime, on, *prompt, run_options)
+                    : contract::run_decode(*runtime, on, std::get<contract::DecodeCase>(*chosen),
+                                           run_options);
   if (!report) return report.error();
   Ran ran;
   ran.report = std::move(*report);
-  ran.name = decode_case->name;
+  ran.name = name_of(*chosen);
   ran.key = artifact->object->key.key.hex();
   ran.shape_json = plan->shape_json;
   ran.compiled = artifact->compiled;
@@ -171,18 +231,27 @@ void add_run(CLI::App& app, Invocation& invocation) {
   CLI::App& command = add_subcommand(
       app, invocation, "run", "Run one operator on made inputs, judge every output, time it");
   command
-      .add_option("SHAPE", wanted->shape,
-                  "The family, and the shape in words; without words a Gemma-4-like decode")
+      .add_option(
+          "SHAPE", wanted->shape,
+          "The family, and the shape in words; without head_dim and gqa_ratio a Gemma-4-like "
+          "one, by itself a decode")
       ->required();
   CLI::Option* target =
       command.add_option("--target", wanted->target, "Run this target's code: host, sm_90a…");
   command.add_option("--device", wanted->device, "Run on this device: host, cuda:N, hip:N")
       ->excludes(target);
-  command.add_option("--rows", wanted->rows, "Rows of the decode")->capture_default_str();
+  command.add_option("--rows", wanted->rows, "Rows (default: 3 of a decode, 64 of a prompt)")
+      ->check(CLI::Range(1, 65'535));
   command.add_option("--kv-heads", wanted->kv_heads, "KV heads, with a shape")
       ->capture_default_str();
-  command.add_option("--position", wanted->position, "Position of the last row, with a shape")
+  command
+      .add_option("--position", wanted->position, "Position of a decode's last row, with a shape")
       ->capture_default_str();
+  command.add_option("--p0", wanted->p0, "Position of a prompt's first row")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command.add_option("--hi", wanted->image,
+                     "Rows of a prompt that see each other, as an image's do: first:last");
   command.add_option("--launches", wanted->launches,
                      "Timed launches (default: 5 on the host, 100 on a GPU)");
   command.footer(std::string(kShapeHelp) +

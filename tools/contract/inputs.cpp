@@ -99,14 +99,14 @@ class Maker {
 
   const DecodeRecipe& recipe_;
   DecodeProblem problem_;
-  std::map<std::int32_t, std::int32_t> newest_;  // By stream: its rows' greatest position.
+  std::map<std::int32_t, std::int32_t> newest_;  // By stream: the greatest position seen.
 };
 
 Result<void> Maker::check_rings() {
   const DecodeProblem& p = problem_;
   for (const RowAt& at : recipe_.rows) {
     std::int32_t& newest = newest_[at.stream];
-    newest = std::max(newest, at.position);
+    newest = std::max(newest, at.last_key());
   }
   if (p.shape.kv_layout.kind != KvLayoutKind::kRing) return {};
   const auto ring = static_cast<std::int32_t>(p.shape.kv_layout.length);
@@ -133,8 +133,14 @@ Result<void> Maker::lay_out() {
   for (const RowAt& row : recipe_.rows) {
     p.positions.push_back(row.position);
     p.slots.push_back(slot_of(row.stream));
-    p.max_keys = std::max(p.max_keys, row.position + 1);
+    p.max_keys = std::max(p.max_keys, row.last_key() + 1);
     greatest_slot = std::max(greatest_slot, p.slots.back());
+  }
+  const bool own_last = std::all_of(recipe_.rows.begin(), recipe_.rows.end(), [](const RowAt& row) {
+    return row.last_key() == row.position;
+  });
+  for (const RowAt& row : recipe_.rows) {
+    if (!own_last) p.last_keys.push_back(row.last_key());
   }
   p.slot_count = std::max(recipe_.slot_count, greatest_slot + 1);
   if (auto fits = check_rings(); !fits) return fits;
@@ -241,7 +247,7 @@ void Maker::fill_streams() {
   for (const std::int32_t row : order) {
     if (at(row).stream != stream) next = 0;
     stream = at(row).stream;
-    for (next = std::max(next, p.first_key(row)); next <= at(row).position; ++next) {
+    for (next = std::max(next, p.first_key(row)); next <= at(row).last_key(); ++next) {
       for (std::int32_t head = 0; head < p.kv_heads; ++head) {
         const std::uint64_t key = name_of_vector(recipe_.seed, kKey, stream, next, head);
         draw(vector_at(p.k, p.k_at(row, next, head)), key, key_rms(key), p.shape.dtype);
@@ -261,7 +267,7 @@ void Maker::plant() {
       const std::uint64_t name =
           name_of_vector(recipe_.seed, kPlant, at.stream, at.position, kv_head);
       const std::int32_t first = p.first_key(row);
-      const auto keys = static_cast<std::uint64_t>(at.position - first + 1);
+      const auto keys = static_cast<std::uint64_t>(at.last_key() - first + 1);
       const std::int32_t position = first + static_cast<std::int32_t>(mixed(name) % keys);
       const std::int32_t head =
           kv_head * ratio +

@@ -18,10 +18,13 @@ enum class Unseen : std::uint8_t {
 /// How the keys of a slot follow each other in memory.
 enum class CacheOrder : std::uint8_t { kPositionsFirst, kHeadsFirst };
 
-/// One row of a decode batch.
+/// One row of a decode batch, or of a prompt.
 struct RowAt {
   std::int32_t stream = 0;
   std::int32_t position = 0;
+  std::int32_t last = -1;  ///< Last position that it sees; -1: its own.
+
+  std::int32_t last_key() const noexcept { return last < 0 ? position : last; }
 };
 
 /// How a decode problem is made. The content at (stream, position, head, dim) depends on `seed` and

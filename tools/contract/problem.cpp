@@ -57,6 +57,7 @@ DecodeProblem DecodeProblem::take(const std::vector<std::int32_t>& chosen) const
   taken.rows = static_cast<std::int32_t>(chosen.size());
   taken.q.assign(chosen.size() * static_cast<std::size_t>(q_row_stride), 0);
   taken.positions.clear();
+  taken.last_keys.clear();
   taken.slots.clear();
   taken.max_keys = 0;
   for (std::size_t i = 0; i < chosen.size(); ++i) {
@@ -66,7 +67,8 @@ DecodeProblem DecodeProblem::take(const std::vector<std::int32_t>& chosen) const
     const auto row = static_cast<std::size_t>(chosen[i]);
     taken.positions.push_back(positions[row]);
     taken.slots.push_back(slots[row]);
-    taken.max_keys = std::max(taken.max_keys, positions[row] + 1);
+    taken.max_keys = std::max(taken.max_keys, last_key(chosen[i]) + 1);
+    if (!last_keys.empty()) taken.last_keys.push_back(last_keys[row]);
   }
   return taken;
 }

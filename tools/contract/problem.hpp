@@ -30,6 +30,7 @@ struct DecodeProblem {
   std::int64_t page_table_stride = 0;
   std::vector<std::uint16_t> q, k, v;
   std::vector<std::int32_t> positions, slots, page_table;
+  std::vector<std::int32_t> last_keys;  ///< [rows] last position seen; empty: each row's own.
   std::vector<float> sinks;
 
   std::int32_t heads() const noexcept {
@@ -40,7 +41,7 @@ struct DecodeProblem {
   /// The first and the last position that a row sees; it sees every one between them.
   std::int32_t first_key(std::int32_t row) const noexcept;
   std::int32_t last_key(std::int32_t row) const noexcept {
-    return positions[static_cast<std::size_t>(row)];
+    return (last_keys.empty() ? positions : last_keys)[static_cast<std::size_t>(row)];
   }
 
   /// Where q of (row, query head) starts.

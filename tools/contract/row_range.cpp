@@ -289,8 +289,7 @@ RowView view_of(const DecodeProblem& problem, std::int32_t row, std::int32_t kv_
   view.head_dim = problem.head_dim();
   view.heads = static_cast<std::int32_t>(problem.shape.gqa_ratio);
   view.first_position = problem.first_key(row);
-  const std::int32_t last = problem.positions[static_cast<std::size_t>(row)];
-  view.keys = last - view.first_position + 1;
+  view.keys = problem.last_key(row) - view.first_position + 1;
   view.scale = static_cast<double>(problem.scale);
   if (problem.shape.softcap == Switch::kOn) view.softcap = static_cast<double>(problem.softcap);
   const std::int32_t first_head = kv_head * view.heads;

@@ -34,24 +34,10 @@ Result<Timing> time_launches(runtime::Device& device, const Decoder& decoder,
   return Timing{times[count / 2], times[count * 3 / 4] - times[count / 4]};
 }
 
-}  // namespace
-
-Result<RunReport> run_decode(Runtime& runtime, runtime::Device& device,
-                             const DecodeCase& decode_case, const RunOptions& options) {
-  auto problem = make_decode(decode_case.recipe);
-  if (!problem) return problem.error();
-  return run_decode(runtime, device, std::move(*problem), options);
-}
-
-Result<RunReport> run_decode(Runtime& runtime, runtime::Device& device, DecodeProblem problem,
-                             const RunOptions& options) {
-  auto op = runtime.window_rows(problem.shape);
-  if (!op) return op.error();
-  problem.shape = op->shape();  // A default arithmetic has become the target's.
-  const Decoder decoder{[&](std::int32_t rows, std::int32_t kv_heads, std::int32_t max_keys) {
-                          return op->workspace_bytes(rows, kv_heads, max_keys);
-                        },
-                        [&](const DecodeArgs& args) { return op->decode(args, nullptr); }};
+// Launches once over poison, judges every output, then times.
+Result<RunReport> run_problem(Runtime& runtime, runtime::Device& device,
+                              const DecodeProblem& problem, const Decoder& decoder,
+                              const RunOptions& options) {
   auto uploaded = DeviceProblem::upload(device, problem);
   if (!uploaded) return uploaded.error();
   auto out = uploaded->run(decoder, Poison::kNan);
@@ -74,6 +60,41 @@ Result<RunReport> run_decode(Runtime& runtime, runtime::Device& device, DecodePr
     report.timed_launches = options.timed_launches;
   }
   return report;
+}
+
+}  // namespace
+
+Result<RunReport> run_decode(Runtime& runtime, runtime::Device& device,
+                             const DecodeCase& decode_case, const RunOptions& options) {
+  auto problem = make_decode(decode_case.recipe);
+  if (!problem) return problem.error();
+  return run_decode(runtime, device, std::move(*problem), options);
+}
+
+Result<RunReport> run_decode(Runtime& runtime, runtime::Device& device, DecodeProblem problem,
+                             const RunOptions& options) {
+  auto op = runtime.window_rows(problem.shape);
+  if (!op) return op.error();
+  problem.shape = op->shape();  // A default arithmetic has become the target's.
+  const Decoder decoder{[&](std::int32_t rows, std::int32_t kv_heads, std::int32_t max_keys) {
+                          return op->workspace_bytes(rows, kv_heads, max_keys);
+                        },
+                        [&](const DecodeArgs& args) { return op->decode(args, nullptr); }};
+  return run_problem(runtime, device, problem, decoder, options);
+}
+
+Result<RunReport> run_prompt(Runtime& runtime, runtime::Device& device,
+                             const PromptCase& prompt_case, const RunOptions& options) {
+  auto problem = make_decode(prompt_case.recipe);
+  if (!problem) return problem.error();
+  auto op = runtime.window_rows(problem->shape);
+  if (!op) return op.error();
+  problem->shape = op->shape();
+  auto chunks = DeviceChunks::upload(device, *problem, prompt_case.offsets);
+  if (!chunks) return chunks.error();
+  const Decoder decoder =
+      chunks->decoder([&](const PromptArgs& args) { return op->prompt(args, nullptr); });
+  return run_problem(runtime, device, *problem, decoder, options);
 }
 
 }  // namespace broach::contract

@@ -8,6 +8,7 @@
 #include "broach/runtime.hpp"
 #include "runtime/device.hpp"
 #include "tools/contract/cases.hpp"
+#include "tools/contract/prompt.hpp"
 #include "tools/contract/range.hpp"
 
 namespace broach::contract {
@@ -44,5 +45,9 @@ Result<RunReport> run_decode(Runtime& runtime, runtime::Device& device,
 /// The same for a problem that is already made.
 Result<RunReport> run_decode(Runtime& runtime, runtime::Device& device, DecodeProblem problem,
                              const RunOptions& options = {});
+
+/// The same for a prompt.
+Result<RunReport> run_prompt(Runtime& runtime, runtime::Device& device,
+                             const PromptCase& prompt_case, const RunOptions& options = {});
 
 }  // namespace broach::contract
