@@ -36,12 +36,11 @@ class CudaDevice final : public Device {
   }
 
   Result<void*> allocate(std::size_t bytes) override {
-    const ContextScope scope(*chip_);
     const RelaxedCapture relaxed(cu_);
     DevicePointer memory = 0;
-    const Status status =
-        scope.status() == kSuccess ? cu_.memory_allocate(&memory, bytes) : scope.status();
-    if (status != kSuccess) return failed(status, fmt::format("allocating {} bytes", bytes));
+    auto done = in_scope([&] { return cu_.memory_allocate(&memory, bytes); },
+                         [&] { return fmt::format("allocating {} bytes", bytes); });
+    if (!done) return done.error();
     return reinterpret_cast<void*>(memory);
   }
 
@@ -53,33 +52,31 @@ class CudaDevice final : public Device {
   }
 
   Result<void> copy_to_device(void* to, const void* from, std::size_t bytes) override {
-    const ContextScope scope(*chip_);
-    const Status status = scope.status() == kSuccess
-                              ? cu_.copy_to_device(reinterpret_cast<DevicePointer>(to), from, bytes)
-                              : scope.status();
-    if (status != kSuccess) return failed(status, fmt::format("copying {} bytes to it", bytes));
-    return {};
+    return in_scope(
+        [&] { return cu_.copy_to_device(reinterpret_cast<DevicePointer>(to), from, bytes); },
+        [&] { return fmt::format("copying {} bytes to it", bytes); });
   }
 
   Result<void> copy_to_host(void* to, const void* from, std::size_t bytes) override {
-    const ContextScope scope(*chip_);
-    const Status status = scope.status() == kSuccess
-                              ? cu_.copy_to_host(to, reinterpret_cast<DevicePointer>(from), bytes)
-                              : scope.status();
-    if (status != kSuccess) return failed(status, fmt::format("copying {} bytes from it", bytes));
-    return {};
+    return in_scope(
+        [&] { return cu_.copy_to_host(to, reinterpret_cast<DevicePointer>(from), bytes); },
+        [&] { return fmt::format("copying {} bytes from it", bytes); });
   }
 
   Result<void> synchronize(Stream stream) override {
-    const ContextScope scope(*chip_);
-    const Status status = scope.status() == kSuccess
-                              ? cu_.stream_synchronize(static_cast<StreamHandle>(stream))
-                              : scope.status();
-    if (status != kSuccess) return failed(status, "waiting for the stream");
-    return {};
+    return in_scope([&] { return cu_.stream_synchronize(static_cast<StreamHandle>(stream)); },
+                    [] { return std::string("waiting for the stream"); });
   }
 
  private:
+  template <class Call, class Words>
+  Result<void> in_scope(Call call, Words words) const {
+    const ContextScope scope(*chip_);
+    const Status status = scope.status() == kSuccess ? call() : scope.status();
+    if (status == kSuccess) return {};
+    return failed(status, words());
+  }
+
   Error failed(Status status, std::string_view doing) const {
     return driver_error(cu_, status, fmt::format("{}: {}", chip_->name, doing));
   }

@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cstdint>
+
+#include "runtime/gpu_function.hpp"
 
 namespace broach::runtime::cuda {
 namespace {
@@ -29,38 +30,25 @@ Result<void> CudaFunction::launch(const LaunchConfig& config) const {
                               static_cast<StreamHandle>(config.stream), params, nullptr);
   }
   if (status == kSuccess) return {};
-  return driver_error(
-      cu, status,
-      fmt::format("launching {} with grid {}x{}x{}, {} threads and {} bytes of dynamic shared "
-                  "memory on {}",
-                  name_, config.grid[0], config.grid[1], config.grid[2], config.block_threads,
-                  config.dynamic_shared_bytes, chip_->name));
+  return driver_error(cu, status, words_of_launch(name_, config, chip_->name));
 }
 
 Result<LaunchLimits> CudaFunction::live_limits() const {
   const Driver& cu = *chip_->driver;
   const ContextScope scope(*chip_);
   if (scope.status() != kSuccess) return driver_error(cu, scope.status(), "entering the context");
-  LaunchLimits limits;
-  limits.function = name_;
-  limits.source = "device";
-  for (const auto& [attribute, field] :
-       {std::pair{FunctionAttribute::kRegisters, &limits.registers},
-        std::pair{FunctionAttribute::kLocalBytes, &limits.stack_bytes},
-        std::pair{FunctionAttribute::kStaticShared, &limits.static_shared},
-        std::pair{FunctionAttribute::kMaxDynamicShared, &limits.max_dynamic_shared},
-        std::pair{FunctionAttribute::kConstantBytes, &limits.constant_bytes},
-        std::pair{FunctionAttribute::kMaxThreads, &limits.max_threads}}) {
-    int value = 0;
-    const Status status = cu.function_get_attribute(&value, attribute, function_);
-    if (status != kSuccess) {
-      return driver_error(
-          cu, status,
-          fmt::format("reading attribute {} of {}", static_cast<int>(attribute), name_));
-    }
-    *field = static_cast<std::uint32_t>(value);
-  }
-  return limits;
+  return live_limits_of<FunctionAttribute>(
+      name_,
+      {{FunctionAttribute::kRegisters, &LaunchLimits::registers},
+       {FunctionAttribute::kLocalBytes, &LaunchLimits::stack_bytes},
+       {FunctionAttribute::kStaticShared, &LaunchLimits::static_shared},
+       {FunctionAttribute::kMaxDynamicShared, &LaunchLimits::max_dynamic_shared},
+       {FunctionAttribute::kConstantBytes, &LaunchLimits::constant_bytes},
+       {FunctionAttribute::kMaxThreads, &LaunchLimits::max_threads}},
+      [&](FunctionAttribute attribute, int* value) {
+        return cu.function_get_attribute(value, attribute, function_);
+      },
+      [&](Status status, const std::string& doing) { return driver_error(cu, status, doing); });
 }
 
 Result<void> CudaFunction::allow_dynamic_shared() {
@@ -157,12 +145,7 @@ CudaModule::~CudaModule() {
 }
 
 Result<const Function*> CudaModule::function(std::string_view name) {
-  for (const auto& function : functions_) {
-    if (function->name() == name) return static_cast<const Function*>(function.get());
-  }
-  return Error{ErrorCode::kNotFound,
-               fmt::format("function {} was not named when the binary was loaded", name),
-               {}};
+  return function_named(functions_, name);
 }
 
 }  // namespace broach::runtime::cuda

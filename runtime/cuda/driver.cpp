@@ -1,29 +1,21 @@
 #include "runtime/cuda/driver.hpp"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <array>
 #include <cctype>
-#include <vector>
+
+#include "runtime/driver_library.hpp"
 
 namespace broach::runtime::cuda {
 namespace {
 
 constexpr std::array<const char*, 2> kSearch{"libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1"};
 
-template <class Entry>
-bool resolve(void* library, const char* name, Entry& entry) {
-  entry = reinterpret_cast<Entry>(dlsym(library, name));
-  return entry != nullptr;
-}
-
 /// Fills the table; the name of the first required entry point that is missing, or null.
-const char* fill(void* library, Driver& driver) {
-  const char* missing = nullptr;
-  const auto required = [&](const char* name, auto& entry) {
-    if (!resolve(library, name, entry) && missing == nullptr) missing = name;
-  };
+const char* fill(const DriverLibrary& library, Driver& driver) {
+  EntryPoints points(library);
+  const auto required = [&](const char* name, auto& entry) { points.required(name, entry); };
   required("cuInit", driver.init);
   required("cuDriverGetVersion", driver.driver_get_version);
   required("cuGetErrorName", driver.get_error_name);
@@ -53,13 +45,13 @@ const char* fill(void* library, Driver& driver) {
   required("cuMemcpyHtoD_v2", driver.copy_to_device);
   required("cuMemcpyDtoH_v2", driver.copy_to_host);
 
-  const bool libraries = resolve(library, "cuLibraryLoadData", driver.library_load) &&
-                         resolve(library, "cuLibraryUnload", driver.library_unload) &&
-                         resolve(library, "cuLibraryGetKernel", driver.library_get_kernel) &&
-                         resolve(library, "cuKernelGetFunction", driver.kernel_get_function) &&
-                         resolve(library, "cuKernelSetAttribute", driver.kernel_set_attribute);
+  const bool libraries = points.optional("cuLibraryLoadData", driver.library_load) &&
+                         points.optional("cuLibraryUnload", driver.library_unload) &&
+                         points.optional("cuLibraryGetKernel", driver.library_get_kernel) &&
+                         points.optional("cuKernelGetFunction", driver.kernel_get_function) &&
+                         points.optional("cuKernelSetAttribute", driver.kernel_set_attribute);
   if (!libraries) driver.kernel_set_attribute = nullptr;
-  return missing;
+  return points.missing();
 }
 
 }  // namespace
@@ -75,40 +67,23 @@ std::string Driver::words(Status status) const {
 }
 
 Result<std::shared_ptr<const Driver>> Driver::open(const std::string& library) {
-  std::vector<const char*> candidates(kSearch.begin(), kSearch.end());
-  if (!library.empty()) candidates = {library.c_str()};
-  std::string tried;
-  for (const char* candidate : candidates) {
-    void* handle = dlopen(candidate, RTLD_NOW | RTLD_LOCAL);
-    if (handle == nullptr) {
-      const char* why = dlerror();
-      tried += fmt::format("{}: {}\n", candidate, why == nullptr ? "cannot be opened" : why);
-      continue;
-    }
-    auto driver = std::make_shared<Driver>();
-    if (const char* missing = fill(handle, *driver); missing != nullptr) {
-      return Error{ErrorCode::kDriver,
-                   fmt::format("the CUDA driver {} lacks {}; a driver of CUDA 11.4 or later has it",
-                               candidate, missing),
-                   {}};
-    }
-    return std::shared_ptr<const Driver>(std::move(driver));
+  auto opened = open_driver_library(
+      kSearch, library,
+      "no CUDA driver: libcuda.so.1 cannot be opened; install the NVIDIA driver, or use the device "
+      "\"host\"");
+  if (!opened) return opened.error();
+  auto driver = std::make_shared<Driver>();
+  if (const char* missing = fill(*opened, *driver); missing != nullptr) {
+    return Error{ErrorCode::kDriver,
+                 fmt::format("the CUDA driver {} lacks {}; a driver of CUDA 11.4 or later has it",
+                             opened->path, missing),
+                 {}};
   }
-  return Error{ErrorCode::kNotFound,
-               "no CUDA driver: libcuda.so.1 cannot be opened; install the NVIDIA driver, or use "
-               "the device \"host\"",
-               tried};
+  return std::shared_ptr<const Driver>(std::move(driver));
 }
 
 Error driver_error(const Driver& driver, Status status, std::string_view doing) {
-  Error error{ErrorCode::kDriver, fmt::format("{}: {}", doing, driver.words(status)), {}};
-  if (status == kOutOfMemoryStatus) error.code = ErrorCode::kOutOfMemory;
-  if (status == kNotInitialized) {
-    error.message +=
-        "; was this process forked after its parent opened the device? Create the Runtime after "
-        "the fork";
-  }
-  return error;
+  return driver_call_error(status, doing, driver.words(status));
 }
 
 std::string driver_release(std::string_view proc_text) {

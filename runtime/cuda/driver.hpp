@@ -25,7 +25,6 @@ using LibraryHandle = struct LibraryTag*;
 using KernelHandle = struct KernelTag*;
 
 inline constexpr Status kSuccess = 0;
-inline constexpr Status kOutOfMemoryStatus = 2;
 inline constexpr Status kNotInitialized = 3;
 inline constexpr Status kNoDevice = 100;
 inline constexpr Status kInvalidImage = 200;

@@ -1,11 +1,11 @@
 #include "runtime/hip/driver.hpp"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <vector>
+
+#include "runtime/driver_library.hpp"
 
 namespace broach::runtime::hip {
 namespace {
@@ -14,12 +14,9 @@ constexpr std::array<const char*, 4> kSearch{"libamdhip64.so.7", "libamdhip64.so
                                              "libamdhip64.so.5", "/opt/rocm/lib/libamdhip64.so"};
 
 /// Fills the table; the name of the first entry point that is missing, or null.
-const char* fill(void* library, Driver& driver) {
-  const char* missing = nullptr;
-  const auto required = [&](const char* name, auto& entry) {
-    entry = reinterpret_cast<std::remove_reference_t<decltype(entry)>>(dlsym(library, name));
-    if (entry == nullptr && missing == nullptr) missing = name;
-  };
+const char* fill(const DriverLibrary& library, Driver& driver) {
+  EntryPoints points(library);
+  const auto required = [&](const char* name, auto& entry) { points.required(name, entry); };
   required("hipInit", driver.init);
   required("hipDriverGetVersion", driver.driver_get_version);
   required("hipGetErrorName", driver.get_error_name);
@@ -40,7 +37,7 @@ const char* fill(void* library, Driver& driver) {
   required("hipFree", driver.memory_free);
   required("hipMemcpyHtoD", driver.copy_to_device);
   required("hipMemcpyDtoH", driver.copy_to_host);
-  return missing;
+  return points.missing();
 }
 
 bool is_arch_char(char c) {
@@ -57,40 +54,22 @@ std::string Driver::words(Status status) const {
 }
 
 Result<std::shared_ptr<const Driver>> Driver::open(const std::string& library) {
-  std::vector<const char*> candidates(kSearch.begin(), kSearch.end());
-  if (!library.empty()) candidates = {library.c_str()};
-  std::string tried;
-  for (const char* candidate : candidates) {
-    void* handle = dlopen(candidate, RTLD_NOW | RTLD_LOCAL);
-    if (handle == nullptr) {
-      const char* why = dlerror();
-      tried += fmt::format("{}: {}\n", candidate, why == nullptr ? "cannot be opened" : why);
-      continue;
-    }
-    auto driver = std::make_shared<Driver>();
-    if (const char* missing = fill(handle, *driver); missing != nullptr) {
-      return Error{ErrorCode::kDriver,
-                   fmt::format("the HIP run time {} lacks {}; ROCm 5.0 and later have it",
-                               candidate, missing),
-                   {}};
-    }
-    return std::shared_ptr<const Driver>(std::move(driver));
+  auto opened = open_driver_library(
+      kSearch, library,
+      "no HIP run time: libamdhip64 cannot be opened; install ROCm, or use the device \"host\"");
+  if (!opened) return opened.error();
+  auto driver = std::make_shared<Driver>();
+  if (const char* missing = fill(*opened, *driver); missing != nullptr) {
+    return Error{ErrorCode::kDriver,
+                 fmt::format("the HIP run time {} lacks {}; ROCm 5.0 and later have it",
+                             opened->path, missing),
+                 {}};
   }
-  return Error{ErrorCode::kNotFound,
-               "no HIP run time: libamdhip64 cannot be opened; install ROCm, or use the device "
-               "\"host\"",
-               tried};
+  return std::shared_ptr<const Driver>(std::move(driver));
 }
 
 Error driver_error(const Driver& driver, Status status, std::string_view doing) {
-  Error error{ErrorCode::kDriver, fmt::format("{}: {}", doing, driver.words(status)), {}};
-  if (status == kOutOfMemoryStatus) error.code = ErrorCode::kOutOfMemory;
-  if (status == kNotInitialized) {
-    error.message +=
-        "; was this process forked after its parent opened the device? Create the Runtime after "
-        "the fork";
-  }
-  return error;
+  return driver_call_error(status, doing, driver.words(status));
 }
 
 std::string arch_in(std::span<const char> properties) {

@@ -21,8 +21,6 @@ using ModuleHandle = struct ModuleTag*;
 using FunctionHandle = struct FunctionTag*;
 
 inline constexpr Status kSuccess = 0;
-inline constexpr Status kOutOfMemoryStatus = 2;
-inline constexpr Status kNotInitialized = 3;
 inline constexpr Status kNoDevice = 100;
 inline constexpr Status kInvalidDevice = 101;  ///< What ROCm 5 says where there is no device.
 inline constexpr Status kNotFoundStatus = 500;

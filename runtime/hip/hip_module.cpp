@@ -2,8 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <cstdint>
 #include <utility>
+
+#include "runtime/gpu_function.hpp"
 
 namespace broach::runtime::hip {
 
@@ -32,37 +33,24 @@ Result<void> HipFunction::launch(const LaunchConfig& config) const {
         config.dynamic_shared_bytes, static_cast<StreamHandle>(config.stream), params, nullptr);
   }
   if (status == kSuccess) return {};
-  return driver_error(
-      *chip_->driver, status,
-      fmt::format("launching {} with grid {}x{}x{}, {} threads and {} bytes of dynamic shared "
-                  "memory on {}",
-                  name_, config.grid[0], config.grid[1], config.grid[2], config.block_threads,
-                  config.dynamic_shared_bytes, chip_->name));
+  return driver_error(*chip_->driver, status, words_of_launch(name_, config, chip_->name));
 }
 
 Result<LaunchLimits> HipFunction::live_limits() const {
   const Driver& hip = *chip_->driver;
   const DeviceScope scope(*chip_);
   if (scope.status() != kSuccess) return driver_error(hip, scope.status(), "selecting the device");
-  LaunchLimits limits;
-  limits.function = name_;
-  limits.source = "device";
-  for (const auto& [attribute, field] :
-       {std::pair{FunctionAttribute::kRegisters, &limits.registers},
-        std::pair{FunctionAttribute::kLocalBytes, &limits.stack_bytes},
-        std::pair{FunctionAttribute::kStaticShared, &limits.static_shared},
-        std::pair{FunctionAttribute::kConstantBytes, &limits.constant_bytes},
-        std::pair{FunctionAttribute::kMaxThreads, &limits.max_threads}}) {
-    int value = 0;
-    const Status status = hip.function_get_attribute(&value, attribute, function_);
-    if (status != kSuccess) {
-      return driver_error(
-          hip, status,
-          fmt::format("reading attribute {} of {}", static_cast<int>(attribute), name_));
-    }
-    *field = static_cast<std::uint32_t>(value);
-  }
-  return limits;
+  return live_limits_of<FunctionAttribute>(
+      name_,
+      {{FunctionAttribute::kRegisters, &LaunchLimits::registers},
+       {FunctionAttribute::kLocalBytes, &LaunchLimits::stack_bytes},
+       {FunctionAttribute::kStaticShared, &LaunchLimits::static_shared},
+       {FunctionAttribute::kConstantBytes, &LaunchLimits::constant_bytes},
+       {FunctionAttribute::kMaxThreads, &LaunchLimits::max_threads}},
+      [&](FunctionAttribute attribute, int* value) {
+        return hip.function_get_attribute(value, attribute, function_);
+      },
+      [&](Status status, const std::string& doing) { return driver_error(hip, status, doing); });
 }
 
 Result<std::unique_ptr<Module>> HipModule::load(std::shared_ptr<const Chip> chip,
@@ -100,12 +88,7 @@ HipModule::~HipModule() {
 }
 
 Result<const Function*> HipModule::function(std::string_view name) {
-  for (const auto& function : functions_) {
-    if (function->name() == name) return static_cast<const Function*>(function.get());
-  }
-  return Error{ErrorCode::kNotFound,
-               fmt::format("function {} was not named when the binary was loaded", name),
-               {}};
+  return function_named(functions_, name);
 }
 
 }  // namespace broach::runtime::hip

@@ -1,48 +1,15 @@
 #include "runtime/window_rows/chunk256_launch.hpp"
 
 #include <algorithm>
-#include <map>
 
 #include "kernel_src/window_rows/params.h"
+#include "tests/runtime/recording_module.hpp"
 #include "tests/support/catch.hpp"
 
 namespace broach::runtime {
 namespace {
 
-struct Launched {
-  std::string function;
-  LaunchConfig config;
-  BroachWindowRowsDecode params;
-};
-
-class RecordingFunction final : public Function {
- public:
-  RecordingFunction(std::string name, std::vector<Launched>& log)
-      : name_(std::move(name)), log_(log) {}
-  Result<void> launch(const LaunchConfig& config) const override {
-    REQUIRE(config.params_bytes == sizeof(BroachWindowRowsDecode));
-    log_.push_back({name_, config, *static_cast<const BroachWindowRowsDecode*>(config.params)});
-    return {};
-  }
-  Result<LaunchLimits> live_limits() const override { return LaunchLimits{}; }
-
- private:
-  std::string name_;
-  std::vector<Launched>& log_;
-};
-
-class RecordingModule final : public Module {
- public:
-  Result<const Function*> function(std::string_view name) override {
-    auto& made = functions_[std::string(name)];
-    if (!made) made = std::make_unique<RecordingFunction>(std::string(name), log);
-    return static_cast<const Function*>(made.get());
-  }
-  std::vector<Launched> log;
-
- private:
-  std::map<std::string, std::unique_ptr<RecordingFunction>> functions_;
-};
+using RecordingModule = test::RecordingModule<BroachWindowRowsDecode>;
 
 WindowRowsShape shape_of(std::uint32_t window) {
   WindowRowsShape shape;
@@ -93,7 +60,7 @@ TEST_CASE("a decode is a grid of parts and then a grid of merges", "[runtime][ch
   int stream = 0;
   REQUIRE((*launch)->launch(args, &stream));
   REQUIRE(module.log.size() == 2);
-  const Launched& part = module.log[0];
+  const auto& part = module.log[0];
   CHECK(part.function == "part");
   CHECK(part.config.grid[0] == 5);
   CHECK(part.config.grid[1] == 8);
@@ -102,7 +69,7 @@ TEST_CASE("a decode is a grid of parts and then a grid of merges", "[runtime][ch
   CHECK(part.config.dynamic_shared_bytes == 1000);
   CHECK(part.config.stream == &stream);
   CHECK(part.params.max_chunks == 5);
-  const Launched& merge = module.log[1];
+  const auto& merge = module.log[1];
   CHECK(merge.function == "merge");
   CHECK(merge.config.grid[0] == 16);
   CHECK(merge.config.grid[1] == 3);

@@ -1,10 +1,10 @@
 #include "runtime/window_rows/tile64_launch.hpp"
 
 #include <algorithm>
-#include <map>
 #include <set>
 
 #include "kernel_src/window_rows/params.h"
+#include "tests/runtime/recording_module.hpp"
 #include "tests/support/catch.hpp"
 
 namespace broach::runtime {
@@ -14,41 +14,7 @@ using Fold = Tile64Schedule::Fold;
 
 constexpr std::uint32_t kH200 = 132;
 
-struct Launched {
-  std::string function;
-  LaunchConfig config;
-  BroachWindowRowsTile64Decode params;
-};
-
-class RecordingFunction final : public Function {
- public:
-  RecordingFunction(std::string name, std::vector<Launched>& log)
-      : name_(std::move(name)), log_(log) {}
-  Result<void> launch(const LaunchConfig& config) const override {
-    REQUIRE(config.params_bytes == sizeof(BroachWindowRowsTile64Decode));
-    log_.push_back(
-        {name_, config, *static_cast<const BroachWindowRowsTile64Decode*>(config.params)});
-    return {};
-  }
-  Result<LaunchLimits> live_limits() const override { return LaunchLimits{}; }
-
- private:
-  std::string name_;
-  std::vector<Launched>& log_;
-};
-
-class RecordingModule final : public Module {
- public:
-  Result<const Function*> function(std::string_view name) override {
-    auto& made = functions_[std::string(name)];
-    if (!made) made = std::make_unique<RecordingFunction>(std::string(name), log);
-    return static_cast<const Function*>(made.get());
-  }
-  std::vector<Launched> log;
-
- private:
-  std::map<std::string, std::unique_ptr<RecordingFunction>> functions_;
-};
+using RecordingModule = test::RecordingModule<BroachWindowRowsTile64Decode>;
 
 WindowRowsShape shape_of(std::uint32_t window) {
   WindowRowsShape shape;
@@ -163,7 +129,7 @@ TEST_CASE("launches that share a workspace carry different numbers", "[runtime][
   REQUIRE(launch);
   for (int i = 0; i < 8; ++i) REQUIRE((*launch)->launch(args_of(1), nullptr));
   std::set<unsigned long long> numbers;
-  for (const Launched& each : module.log) {
+  for (const auto& each : module.log) {
     CHECK(each.params.launch >= 1);
     CHECK(each.params.launch < 1ULL << 48);
     numbers.insert(each.params.launch);

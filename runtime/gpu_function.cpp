@@ -1,0 +1,15 @@
+#include "runtime/gpu_function.hpp"
+
+#include <fmt/format.h>
+
+namespace broach::runtime {
+
+std::string words_of_launch(std::string_view function, const LaunchConfig& config,
+                            std::string_view chip) {
+  return fmt::format(
+      "launching {} with grid {}x{}x{}, {} threads and {} bytes of dynamic shared memory on {}",
+      function, config.grid[0], config.grid[1], config.grid[2], config.block_threads,
+      config.dynamic_shared_bytes, chip);
+}
+
+}  // namespace broach::runtime
