@@ -37,6 +37,16 @@ BROACH_DEVICE float widen(unsigned short bits) {
 /// The nearest 16-bit value, ties to even.
 template <Half kHalf>
 BROACH_DEVICE unsigned short narrow(float value) {
+#if defined(BROACH_CUDA)
+  // One instruction with these bits, the NaN included (tests/kernel_src/probe_test.cpp compares).
+  unsigned short narrowed;
+  if constexpr (kHalf == Half::kBf16) {
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(narrowed) : "f"(value));
+  } else {
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(narrowed) : "f"(value));
+  }
+  return narrowed;
+#else
   const unsigned bits = bits_of(value);
   const unsigned magnitude = bits & 0x7fffffffu;
   if (magnitude > 0x7f800000u) return kHalfNan;
@@ -55,6 +65,23 @@ BROACH_DEVICE unsigned short narrow(float value) {
     }
     return static_cast<unsigned short>(sign | rounded);
   }
+#endif
+}
+
+/// Two of them, `low` in the low half.
+template <Half kHalf>
+BROACH_DEVICE unsigned narrow_pair(float low, float high) {
+#if defined(BROACH_CUDA)
+  unsigned pair;
+  if constexpr (kHalf == Half::kBf16) {
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  } else {
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  }
+  return pair;
+#else
+  return narrow<kHalf>(low) | static_cast<unsigned>(narrow<kHalf>(high)) << 16;
+#endif
 }
 
 /// The nearest 16-bit value of a double, rounded once.

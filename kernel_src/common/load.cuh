@@ -30,7 +30,7 @@ BROACH_DEVICE Halves8 load8(const unsigned short* at) {
 #endif
 }
 
-/// Reads eight values from shared memory, and leaves eight there.
+/// Reads eight values from shared memory; leaves eight there, or in global memory.
 ///
 /// Shapes:  `at` 16-byte aligned.
 BROACH_DEVICE Halves8 shared8(const unsigned short* at) {

@@ -27,9 +27,12 @@
 #if defined(BROACH_HOST)
 #define BROACH_DEVICE inline
 #define BROACH_UNROLL
+#define BROACH_ROLLED
 #else
 #define BROACH_DEVICE __device__ __forceinline__
 #define BROACH_UNROLL _Pragma("unroll")
+// For loops off the common path, or whose trip count alone would have a compiler repeat their body.
+#define BROACH_ROLLED _Pragma("unroll 1")
 #endif
 #if defined(BROACH_HIP) && !defined(__forceinline__)
 #define __forceinline__ inline __attribute__((always_inline))

@@ -180,8 +180,14 @@ BROACH_DEVICE float sum_tree(Thread thread, float (&part)[kBatch]) {
 #endif
 }
 
-/// The larger of two numbers; of a number and a NaN, the number.
-BROACH_DEVICE float larger(float a, float b) { return a >= b || b != b ? a : b; }
+/// The larger of two numbers; of a number and a NaN, the number. Which zero of two is no promise.
+BROACH_DEVICE float larger(float a, float b) {
+#if defined(BROACH_CUDA)
+  return fmaxf(a, b);
+#else
+  return a >= b || b != b ? a : b;
+#endif
+}
 
 #if defined(BROACH_HOST)
 struct MaxLane {

@@ -29,6 +29,7 @@ constexpr int kRerunSharedBytes = sizeof(RerunShared);
 BROACH_DEVICE double score64(const BroachWindowRowsDecode& p, const unsigned short* q,
                              const unsigned short* k) {
   double dot = 0.0;
+  BROACH_ROLLED
   for (int d = 0; d < kHeadDim; ++d) {
     dot = fma_rn(static_cast<double>(widen<kHalf>(q[d])), static_cast<double>(widen<kHalf>(k[d])),
                  dot);
@@ -56,6 +57,7 @@ BROACH_DEVICE void rerun_head(Thread thread, const BroachWindowRowsDecode& p,
 
   double most = least;
   if (index < kRerunKeys) {
+    BROACH_ROLLED
     for (int key = keys.first + index; key <= keys.last; key += kRerunKeys) {
       const double s = score64(p, q, k + rows.k(key));
       if (s > most) most = s;  // a NaN score makes its weight NaN below
@@ -63,6 +65,7 @@ BROACH_DEVICE void rerun_head(Thread thread, const BroachWindowRowsDecode& p,
     shared.maxima[index] = most;
   }
   sync_block(thread);
+  BROACH_ROLLED
   for (int i = 0; i < kRerunKeys; ++i) {
     if (shared.maxima[i] > most) most = shared.maxima[i];
   }
@@ -74,12 +77,14 @@ BROACH_DEVICE void rerun_head(Thread thread, const BroachWindowRowsDecode& p,
   constexpr int kValues = (kHeadDim + kThreads - 1) / kThreads;
   double o[kValues] = {};
   double l = 0.0;
+  BROACH_ROLLED
   for (int start = keys.first; start <= keys.last; start += kRerunKeys) {
     const int key = start + index;
     if (index < kRerunKeys && key <= keys.last) {
       shared.weights[index] = exp64(sub_rn(score64(p, q, k + rows.k(key)), most));
     }
     sync_block(thread);
+    BROACH_ROLLED
     for (int i = 0; i < kRerunKeys && start + i <= keys.last; ++i) {
       const unsigned short* const row = v + rows.v(start + i);
       l = add_rn(l, shared.weights[i]);
@@ -110,8 +115,10 @@ BROACH_DEVICE void redo_heads(Thread thread, const BroachWindowRowsDecode& p, in
                               int first_head, int heads, int slot, const KeyRange& keys,
                               const unsigned* redo, unsigned char* scratch) {
   bool any_head = false;
+  BROACH_ROLLED
   for (int i = 0; i < heads; ++i) any_head = any_head || redo[i] != 0;
   if (!any_head) return;
+  BROACH_ROLLED
   for (int i = 0; i < heads; ++i) {
     if (redo[i] == 0 && kControl != Control::kWholeBlockRerun) continue;
     const int head = kv_head * ratio_of(p) + first_head + i;

@@ -19,7 +19,11 @@ struct KeyRange {
   int first;
   int last;
 
-  BROACH_DEVICE bool holds(int key) const { return key >= first && key <= last; }
+  /// One comparison, since a prompt asks for every score.
+  BROACH_DEVICE bool holds(int key) const {
+    const auto from = static_cast<unsigned>(first);
+    return static_cast<unsigned>(key) - from < static_cast<unsigned>(last) + 1u - from;
+  }
   BROACH_DEVICE int first_tile() const { return first / kTileKeys; }
   BROACH_DEVICE int last_tile() const { return last / kTileKeys; }
 };
@@ -49,31 +53,32 @@ BROACH_DEVICE int first_key(const BroachWindowRowsDecode& p, int position) {
   return first > 0 ? first : 0;
 }
 
+/// Where the rows of one cache tensor's keys lie, in elements from its KV head's first.
+struct RowStrides {
+  long long slot;
+  long long position;
+  long long start;  ///< Of the sequence's slot.
+};
+
 /// Offsets of a key's row in k and v, in elements from the KV head's first.
 ///
 /// Owns:    nothing; `p` outlives it.
 struct KeyRows {
   const BroachWindowRowsDecode& p;
-  long long k_slot;
-  long long v_slot;
+  RowStrides of_k;
+  RowStrides of_v;
   const int* pages;
 
   BROACH_DEVICE KeyRows(const BroachWindowRowsDecode& params, int slot)
       : p(params),
-        k_slot(slot * params.k_slot_stride),
-        v_slot(slot * params.v_slot_stride),
+        of_k{params.k_slot_stride, params.k_position_stride, slot * params.k_slot_stride},
+        of_v{params.v_slot_stride, params.v_position_stride, slot * params.v_slot_stride},
         pages(params.page_table + slot * params.page_table_stride) {}
 
-  BROACH_DEVICE long long k(int key) const {
-    return offset(key, p.k_slot_stride, p.k_position_stride, k_slot);
-  }
-  BROACH_DEVICE long long v(int key) const {
-    return offset(key, p.v_slot_stride, p.v_position_stride, v_slot);
-  }
+  BROACH_DEVICE long long k(int key) const { return offset(key, of_k); }
+  BROACH_DEVICE long long v(int key) const { return offset(key, of_v); }
 
- private:
-  BROACH_DEVICE long long offset(int key, long long slot_stride, long long position_stride,
-                                 long long slot_start) const {
+  BROACH_DEVICE long long offset(int key, const RowStrides& strides) const {
     const Layout layout = kGeneric ? static_cast<Layout>(p.layout) : kLayout;
     // A linear layout has no length to divide by.
     constexpr int kDivisor = kLayoutLength > 0 ? kLayoutLength : 1;
@@ -81,10 +86,10 @@ struct KeyRows {
     const auto position = static_cast<unsigned>(key);
     if (layout == Layout::kPaged) {
       const unsigned page = position / length + (kControl == Control::kPageOffByOne ? 1u : 0u);
-      return pages[page] * slot_stride + position % length * position_stride;
+      return pages[page] * strides.slot + position % length * strides.position;
     }
-    if (layout == Layout::kRing) return slot_start + position % length * position_stride;
-    return slot_start + key * position_stride;
+    if (layout == Layout::kRing) return strides.start + position % length * strides.position;
+    return strides.start + key * strides.position;
   }
 };
 

@@ -49,7 +49,8 @@ constexpr int prompt_warps(int head_dim, bool generic) {
 constexpr int prompt_shared_bytes(int head_dim, int tile_keys, int piece, int stages) {
   return kPromptRows * (head_dim + kRowPad) * 2       /* queries */
          + stages * tile_keys * (piece + kRowPad) * 2 /* pieces */
-         + 2 * kPromptRows * 4;                       /* last keys, redo */
+         + 2 * kPromptRows * 4                        /* last keys, redo */
+         + 16;                                        /* whether values have to be cleaned */
 }
 
 /* Bytes of the decode kernel's dynamic shared memory; sizeof(DecodeShared). */

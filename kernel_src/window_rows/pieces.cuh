@@ -49,7 +49,7 @@ struct PieceFeed {
 
   /// Asks for the first pieces; with them go copies that the caller made before.
   BROACH_DEVICE void start(Thread thread) {
-    BROACH_UNROLL
+    BROACH_ROLLED
     for (int i = 0; i < kStages - 1; ++i) ask(thread);
   }
 
@@ -59,6 +59,7 @@ struct PieceFeed {
       const int part = next % (2 * kPieces);
       const bool is_k = part < kPieces;
       const unsigned short* const base = (is_k ? k : v) + part % kPieces * kPieceDims;
+      const RowStrides strides = is_k ? rows.of_k : rows.of_v;
       const int first_key = tile(next / (2 * kPieces)) * kTileKeys;
       unsigned short* const stage = ring + next % kStages * kPieceElems;
       constexpr int kVectors = kPieceDims / 8;
@@ -71,7 +72,7 @@ struct PieceFeed {
         const bool is_present = present.holds(key);
         const int at = is_present ? key : present.last;
         copy_16_bytes(stage + vector / kVectors * kPieceStride + column,
-                      base + (is_k ? rows.k(at) : rows.v(at)) + column, is_present);
+                      base + rows.offset(at, strides) + column, is_present);
       }
       ++next;
     }
@@ -79,7 +80,7 @@ struct PieceFeed {
   }
 
   /// The next piece in order, once it has arrived; frees the stage of the one before.
-  BROACH_DEVICE const unsigned short* take(Thread thread) {
+  BROACH_DEVICE unsigned short* take(Thread thread) {
     copy_wait<kStages - 2>();
     sync_block(thread);
     ask(thread);

@@ -8,7 +8,9 @@
 //
 // V of keys that some rows of a block see and others do not is in every row's product: 0 x infinity
 // would reach rows that do not see the key. Where a partly seen tile's product is not finite, the
-// chain runs again a row at a time with the unseen keys' values as zero.
+// block's tiles run once more with non-finite values as zero (clean_piece), which changes nothing
+// for rows that do not see them; the others are left to the float64 re-run, as they would be
+// anyway.
 //
 // The including source has included an arithmetic: kSliceDims, weight_base, Fold and fold_factors
 // are its.
@@ -27,9 +29,10 @@ constexpr int kPromptHalves = kP32 ? 2 : 1;
 
 // Output columns of a warp in one piece, worked on in chunks that keep their product in registers.
 constexpr int kPieceColumns = kPieceDims / kColumnSplit;
-// Where a warp's outputs take 128 registers already, P's second half or a generic kernel's run-time
-// values leave room for the smaller chunk only.
-constexpr bool kWideChunks = kPieceColumns % 32 == 0 && (kHeadDim < 256 || !(kGeneric || kP32));
+// Where a warp's outputs take 128 registers already, P's second half, the scores of earlier slices
+// or a generic kernel's run-time values leave room for the smaller chunk only.
+constexpr bool kWideChunks =
+    kPieceColumns % 32 == 0 && (kHeadDim < 256 || !(kGeneric || kP32 || kHeadDim > kSliceDims));
 constexpr int kChunkColumns = kWideChunks ? 32 : 16;
 constexpr int kChunks = kPieceColumns / kChunkColumns;
 constexpr int kChunkBlocks = kChunkColumns / 8;
@@ -64,6 +67,9 @@ BROACH_DEVICE void end_slice(BandScores& scores, bool is_first) {
   }
 }
 
+static_assert(kHeadDim <= kSliceDims || kPieces == 1 || kPieceDims % kSliceDims == 0,
+              "a slice ends where a piece does");
+
 /// Adds one K piece, whose first dim is `first_dim`, to the dot products.
 BROACH_DEVICE void score_band(Thread thread, const unsigned short* queries,
                               const unsigned short* piece, int first_dim, BandScores& scores) {
@@ -81,9 +87,10 @@ BROACH_DEVICE void score_band(Thread thread, const unsigned short* queries,
       mma_m16n8k16<kHalf>(thread, scores.slice[block], a, first);
       mma_m16n8k16<kHalf>(thread, scores.slice[block + 1], a, second);
     }
-    const int end = dim + 16;
-    if (kHeadDim > kSliceDims && (end % kSliceDims == 0 || end == kHeadDim)) {
-      end_slice(scores, end <= kSliceDims);
+    // Slices end where pieces do, or several lie in the only one.
+    const int end = step * 16 + 16;
+    if (kHeadDim > kSliceDims && (end % kSliceDims == 0 || end == kPieceDims)) {
+      end_slice(scores, first_dim == 0 && end <= kSliceDims);
     }
   }
 }
@@ -100,10 +107,6 @@ struct BandWeights {
   Fold folds[2];
   bool sees[2];  ///< Whether the row sees a key of the tile.
 };
-
-BROACH_DEVICE unsigned pack(unsigned short low, unsigned short high) {
-  return low | static_cast<unsigned>(high) << 16;
-}
 
 /// Turns a tile's dot products into weights and joins the rows' maxima and sums.
 ///
@@ -140,18 +143,17 @@ BROACH_DEVICE bool weigh_band(Thread thread, const BroachWindowRowsDecode& p,
     BROACH_UNROLL
     for (int block = 0; block < kKeyBlocks; ++block) {
       float weight[2];
-      Weight halves[2];
       BROACH_UNROLL
       for (int i = 0; i < 2; ++i) {
         weight[i] = weights.sees[r] ? weight_of(scores[block][2 * r + i], base) : 0.0f;
-        halves[i] = split_weight(weight[i]);
       }
+      const WeightPair halves = split_weights(weight[0], weight[1]);
       const float pair = add_rn(weight[0], weight[1]);
       sum = block == 0 ? pair : add_rn(sum, pair);
       // Key block 2k is the low half of step k's operand, 2k + 1 the high half.
       const int word = block % 2 * 2 + r;
-      weights.a[0][block / 2][word] = pack(halves[0].high, halves[1].high);
-      if constexpr (kP32) weights.a[1][block / 2][word] = pack(halves[0].low, halves[1].low);
+      weights.a[0][block / 2][word] = halves.high;
+      if constexpr (kP32) weights.a[1][block / 2][word] = halves.low;
     }
     sum = join_classes(thread, sum);
     if (weights.sees[r]) {
@@ -162,16 +164,9 @@ BROACH_DEVICE bool weigh_band(Thread thread, const BroachWindowRowsDecode& p,
   return partly;
 }
 
-/// A pair of values with those zeroed whose key is not in `keys`.
-BROACH_DEVICE unsigned seen_pair(unsigned pair, const KeyRange& keys, int key) {
-  return pair & ((keys.holds(key) ? 0xffffu : 0u) | (keys.holds(key + 1) ? 0xffff0000u : 0u));
-}
-
-/// pv of a chunk of columns; with `only`, keys outside it count as holding zeros.
+/// pv of a chunk of columns.
 BROACH_DEVICE void chunk_product(Thread thread, const BandWeights& weights,
-                                 const unsigned short* values, int first_key, const KeyRange* only,
-                                 float (&pv)[kChunkBlocks][4]) {
-  const int lane = static_cast<int>(thread.lane());
+                                 const unsigned short* values, float (&pv)[kChunkBlocks][4]) {
   BROACH_UNROLL
   for (int block = 0; block < kChunkBlocks; ++block) {
     BROACH_UNROLL
@@ -183,12 +178,6 @@ BROACH_DEVICE void chunk_product(Thread thread, const BandWeights& weights,
     for (int block = 0; block < kChunkBlocks; block += 2) {
       unsigned b[4];
       load_b_transposed(thread, b, values + step * 16 * kPieceStride + block * 8, kPieceStride);
-      if (only != nullptr) {
-        BROACH_UNROLL
-        for (int i = 0; i < 4; ++i) {
-          b[i] = seen_pair(b[i], *only, first_key + step * 16 + i % 2 * 8 + lane % 4 * 2);
-        }
-      }
       BROACH_UNROLL
       for (int half = 0; half < kPromptHalves; ++half) {
         const unsigned first[2] = {b[0], b[1]};
@@ -200,43 +189,57 @@ BROACH_DEVICE void chunk_product(Thread thread, const BandWeights& weights,
   }
 }
 
-/// Runs a chunk again for each of the band's rows with its unseen keys' values as zero.
-BROACH_DEVICE void chunk_again(Thread thread, const BroachWindowRowsDecode& p,
-                               const PromptTask& task, const PromptShared& shared, int band,
-                               const BandWeights& weights, const unsigned short* values,
-                               int first_key, float (&pv)[kChunkBlocks][4]) {
-  const int lane = static_cast<int>(thread.lane());
-  for (int row = 0; row < 16; ++row) {
-    const KeyRange keys = keys_of(p, task, shared, band * 16 + row);
-    float again[kChunkBlocks][4];
-    chunk_product(thread, weights, values, first_key, &keys, again);
-    if (lane / 4 != row % 8) continue;
-    BROACH_UNROLL
-    for (int block = 0; block < kChunkBlocks; ++block) {
-      BROACH_UNROLL
-      for (int e = 0; e < 4; ++e) {
-        if (e / 2 == row / 8) pv[block][e] = again[block][e];
-      }
-    }
-  }
-}
-
-/// pv of a chunk of columns, by the rule for values that a row does not see.
-BROACH_DEVICE void tile_values(Thread thread, const BroachWindowRowsDecode& p,
-                               const PromptTask& task, const PromptShared& shared, int band,
-                               const BandWeights& weights, const unsigned short* values,
-                               int first_key, bool band_partly, float (&pv)[kChunkBlocks][4]) {
-  chunk_product(thread, weights, values, first_key, nullptr, pv);
-  if (!band_partly) return;
+BROACH_DEVICE bool is_finite_chunk(const float (&pv)[kChunkBlocks][4]) {
   bool finite = true;
   BROACH_UNROLL
   for (int block = 0; block < kChunkBlocks; ++block) {
     BROACH_UNROLL
     for (int e = 0; e < 4; ++e) finite = finite && is_finite(pv[block][e]);
   }
-  if (any(thread, !finite)) {
-    chunk_again(thread, p, task, shared, band, weights, values, first_key, pv);
+  return finite;
+}
+
+/// Joins a chunk's product to the outputs of the rows that see a key of the tile.
+BROACH_DEVICE void join_chunk(const BandWeights& weights, const float (&pv)[kChunkBlocks][4],
+                              float (&o)[kChunkBlocks][4]) {
+  BROACH_UNROLL
+  for (int r = 0; r < 2; ++r) {
+    if (!weights.sees[r]) continue;
+    BROACH_UNROLL
+    for (int block = 0; block < kChunkBlocks; ++block) {
+      BROACH_UNROLL
+      for (int e = 2 * r; e < 2 * r + 2; ++e) {
+        o[block][e] = weights.folds[r].join(o[block][e], pv[block][e]);
+      }
+    }
   }
+}
+
+/// Takes the non-finite values of a piece as zero and leaves every row that sees one to the float64
+/// re-run. Ends in a block barrier.
+BROACH_DEVICE void clean_piece(Thread thread, const BroachWindowRowsDecode& p,
+                               const PromptTask& task, int tile, unsigned short* piece,
+                               PromptShared& shared) {
+  constexpr int kVectors = kPieceDims / 8;
+  BROACH_ROLLED
+  for (int vector = static_cast<int>(thread.index()); vector < kTileKeys * kVectors;
+       vector += kPromptThreads) {
+    unsigned short* const values = piece + vector / kVectors * kPieceStride + vector % kVectors * 8;
+    bool finite = true;
+    BROACH_ROLLED
+    for (int i = 0; i < 8; ++i) {
+      if (is_finite_half<kHalf>(values[i])) continue;
+      values[i] = 0;
+      finite = false;
+    }
+    if (finite) continue;
+    BROACH_ROLLED
+    for (int row = 0; row < task.rows; ++row) {
+      const KeyRange keys = keys_of(p, task, shared, row);
+      if (keys.holds(tile * kTileKeys + vector / kVectors)) shared.redo[row] = 1;
+    }
+  }
+  sync_block(thread);
 }
 
 }  // namespace broach::window_rows

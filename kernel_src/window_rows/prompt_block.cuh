@@ -7,6 +7,7 @@
 // that sees no key of a tile is left alone, bit for bit.
 // Memory: queries [64][D], then the pieces' ring.
 
+#include "common/load.cuh"
 #include "window_rows/float64_rerun.cuh"
 #include "window_rows/pieces.cuh"
 #include "window_rows/prompt_band.cuh"
@@ -26,6 +27,7 @@ struct BandOutputs {
 BROACH_DEVICE KeyRange keys_of_block(const BroachWindowRowsDecode& p, const PromptTask& task,
                                      const PromptShared& shared) {
   KeyRange keys{first_key(p, task.position), 0};
+  BROACH_ROLLED
   for (int row = 0; row < task.rows; ++row) {
     if (shared.last[row] > keys.last) keys.last = shared.last[row];
   }
@@ -33,74 +35,141 @@ BROACH_DEVICE KeyRange keys_of_block(const BroachWindowRowsDecode& p, const Prom
 }
 
 /// Folds one tile into a band's rows, taking the tile's pieces from the feed.
+///
+/// Says in `shared.unclean` whether a product that rows with other keys share was not finite; with
+/// `clean`, non-finite values are taken out before.
 BROACH_DEVICE void fold_tile(Thread thread, const BroachWindowRowsDecode& p, const PromptTask& task,
-                             const PromptShared& shared, int tile,
+                             PromptShared& shared, int tile, bool clean,
                              PieceFeed<kPromptThreads, kPromptOrder>& feed, BandRows& rows,
                              BandOutputs& outputs) {
   const int band = static_cast<int>(thread.warp()) % 4;
   const int column_part = static_cast<int>(thread.warp()) / 4;
   const unsigned short* const queries = shared.q + band * 16 * kPromptQueryStride;
   BandScores scores = {};
-  BROACH_UNROLL
+  BROACH_ROLLED
   for (int piece = 0; piece < kPieces; ++piece) {
     score_band(thread, queries, feed.take(thread), piece * kPieceDims, scores);
   }
   BandWeights weights;
   const bool partly = weigh_band(thread, p, task, shared, tile, rows, scores.dots(), weights);
-  const bool band_partly = any(thread, partly);
-  BROACH_UNROLL
+  BROACH_ROLLED
   for (int piece = 0; piece < kPieces; ++piece) {
-    const unsigned short* const values = feed.take(thread) + column_part * kPieceColumns;
+    unsigned short* const stage = feed.take(thread);
+    if (clean) clean_piece(thread, p, task, tile, stage, shared);
+    const unsigned short* const values = stage + column_part * kPieceColumns;
     BROACH_UNROLL
     for (int chunk = 0; chunk < kChunks; ++chunk) {
       float pv[kChunkBlocks][4];
-      tile_values(thread, p, task, shared, band, weights, values + chunk * kChunkColumns,
-                  tile * kTileKeys, band_partly, pv);
+      chunk_product(thread, weights, values + chunk * kChunkColumns, pv);
+      if (partly && !is_finite_chunk(pv)) shared.unclean[0] = 1;
+      // The outputs are registers, which no run-time index reaches; the products are code enough to
+      // have once for all pieces.
       BROACH_UNROLL
-      for (int block = 0; block < kChunkBlocks; ++block) {
-        BROACH_UNROLL
-        for (int e = 0; e < 4; ++e) {
-          float& o = outputs.o[piece][chunk][block][e];
-          if (weights.sees[e / 2]) o = weights.folds[e / 2].join(o, pv[block][e]);
-        }
+      for (int at = 0; at < kPieces; ++at) {
+        if (at == piece) join_chunk(weights, pv, outputs.o[at][chunk]);
       }
     }
   }
 }
 
+/// Folds the block's tiles into fresh rows.
+BROACH_DEVICE void fold_tiles(Thread thread, const BroachWindowRowsDecode& p,
+                              const PromptTask& task, const KeyRange& keys, bool clean,
+                              PromptShared& shared, BandRows& rows, BandOutputs& outputs) {
+  BROACH_UNROLL
+  for (int r = 0; r < 2; ++r) {
+    rows.maximum[r] = -infinity();
+    rows.sum[r] = 0.0f;
+  }
+  BROACH_UNROLL
+  for (int i = 0; i < kPieces * kChunks * kChunkBlocks; ++i) {
+    BROACH_UNROLL
+    for (int e = 0; e < 4; ++e) {
+      outputs.o[i / kChunkBlocks / kChunks][i / kChunkBlocks % kChunks][i % kChunkBlocks][e] = 0.0f;
+    }
+  }
+  const int first = keys.first_tile();
+  const int last = keys.last_tile();
+  PieceFeed<kPromptThreads, kPromptOrder> feed(p, task.kv_head, task.slot, keys, first, last,
+                                               shared.pieces);
+  feed.start(thread);
+  BROACH_ROLLED
+  for (int tile = first; tile <= last; ++tile) {
+    const int turn = kPromptOrder == TileOrder::kUp ? tile : first + last - tile;
+    fold_tile(thread, p, task, shared, turn, clean, feed, rows, outputs);
+  }
+}
+
+// A chunk of a warp's outputs on its way out, in fp32: 16 rows, each with l and what a sink leaves
+// of o behind it.
+constexpr int kOutStride = kChunkColumns + 4;
+static_assert(kPromptWarps * 16 * kOutStride * 4 <= kStages * kPieceElems * 2, "fits in the ring");
+
 /// Writes a band's outputs, and marks the rows that have one which is not finite.
+///
+/// Through the ring, which the block is done with, so that a lane has 8 neighbours of one row:
+/// whole vectors to write, and the division is compiled for 8 elements instead of for all that it
+/// holds.
 BROACH_DEVICE void write_band(Thread thread, const BroachWindowRowsDecode& p,
                               const PromptTask& task, PromptShared& shared, BandRows& rows,
                               const BandOutputs& outputs) {
   const int lane = static_cast<int>(thread.lane());
   const int band = static_cast<int>(thread.warp()) % 4;
   const int column_part = static_cast<int>(thread.warp()) / 4;
+  float* const staged =
+      reinterpret_cast<float*>(shared.pieces) + static_cast<int>(thread.warp()) * 16 * kOutStride;
   BROACH_UNROLL
   for (int r = 0; r < 2; ++r) {
-    const int row = band * 16 + lane / 4 + 8 * r;
-    if (row >= task.rows) continue;
     float keep = 1.0f;
     if constexpr (kJoinsSink) keep = join_sink(rows.maximum[r], p.sinks[task.head], rows.sum[r]);
-    unsigned short* const out = p.out + (task.first_row + row) * p.out_row_stride +
-                                task.head * p.out_head_stride + column_part * kPieceColumns;
+    float* const behind = staged + (lane / 4 + 8 * r) * kOutStride + kChunkColumns;
+    if (lane % 4 == 0) {
+      behind[0] = rows.sum[r];
+      behind[1] = keep;
+    }
+  }
+  unsigned short* const out = p.out + task.first_row * p.out_row_stride +
+                              task.head * p.out_head_stride + column_part * kPieceColumns;
+  BROACH_ROLLED
+  for (int chunk = 0; chunk < kPieces * kChunks; ++chunk) {
     BROACH_UNROLL
-    for (int piece = 0; piece < kPieces; ++piece) {
+    for (int at = 0; at < kPieces * kChunks; ++at) {
+      if (at != chunk) continue;
       BROACH_UNROLL
-      for (int chunk = 0; chunk < kChunks; ++chunk) {
+      for (int block = 0; block < kChunkBlocks; ++block) {
         BROACH_UNROLL
-        for (int block = 0; block < kChunkBlocks; ++block) {
-          unsigned short bits[2];
-          BROACH_UNROLL
-          for (int i = 0; i < 2; ++i) {
-            const float o = outputs.o[piece][chunk][block][2 * r + i];
-            bits[i] = narrow<kHalf>(finished(o, rows.sum[r], keep));
-            if (!is_finite_half<kHalf>(bits[i])) shared.redo[row] = 1;
-          }
-          const int column = piece * kPieceDims + chunk * kChunkColumns + block * 8 + lane % 4 * 2;
-          *reinterpret_cast<unsigned*>(out + column) = pack(bits[0], bits[1]);
+        for (int e = 0; e < 4; ++e) {
+          staged[(lane / 4 + e / 2 * 8) * kOutStride + block * 8 + lane % 4 * 2 + e % 2] =
+              outputs.o[at / kChunks][at % kChunks][block][e];
         }
       }
     }
+    sync_warp(thread);
+    constexpr int kVectors = kChunkColumns / 8;
+    BROACH_ROLLED
+    for (int vector = lane; vector < 16 * kVectors; vector += 32) {
+      const int row = band * 16 + vector / kVectors;
+      if (row >= task.rows) continue;
+      const float* const from = staged + vector / kVectors * kOutStride;
+      const float l = from[kChunkColumns];
+      const float keep = from[kChunkColumns + 1];
+      const int column = vector % kVectors * 8;
+      Halves8 halves;
+      bool finite = true;
+      BROACH_UNROLL
+      for (int i = 0; i < 8; i += 2) {
+        const unsigned pair = narrow_pair<kHalf>(finished(from[column + i], l, keep),
+                                                 finished(from[column + i + 1], l, keep));
+        finite = finite && is_finite_half<kHalf>(static_cast<unsigned short>(pair & 0xffffu)) &&
+                 is_finite_half<kHalf>(static_cast<unsigned short>(pair >> 16));
+        halves.words[i / 2] = pair;
+      }
+      share8(out + row * p.out_row_stride + chunk / kChunks * kPieceDims +
+                 chunk % kChunks * kChunkColumns + column,
+             halves);
+      if (!finite) shared.redo[row] = 1;
+    }
+    sync_warp(thread);
   }
 }
 
@@ -108,9 +177,11 @@ BROACH_DEVICE void write_band(Thread thread, const BroachWindowRowsDecode& p,
 BROACH_DEVICE void redo_rows(Thread thread, const BroachWindowRowsDecode& p, const PromptTask& task,
                              PromptShared& shared) {
   bool any_row = false;
+  BROACH_ROLLED
   for (int row = 0; row < task.rows; ++row) any_row = any_row || shared.redo[row] != 0;
   if (!any_row) return;
   auto& scratch = *reinterpret_cast<RerunShared*>(shared.pieces);
+  BROACH_ROLLED
   for (int row = 0; row < task.rows; ++row) {
     if (shared.redo[row] == 0 && kControl != Control::kWholeBlockRerun) continue;
     const int at = task.first_row + row;
@@ -130,23 +201,15 @@ BROACH_DEVICE void prompt_block(Thread thread, const BroachWindowRowsPrompt& par
   sync_block(thread);
   const KeyRange keys = keys_of_block(p, task, shared);
 
-  BandRows rows;
-  BROACH_UNROLL
-  for (int r = 0; r < 2; ++r) {
-    rows.maximum[r] = -infinity();
-    rows.sum[r] = 0.0f;
-  }
-  const int first = keys.first_tile();
-  const int last = keys.last_tile();
-  PieceFeed<kPromptThreads, kPromptOrder> feed(p, task.kv_head, task.slot, keys, first, last,
-                                               shared.pieces);
   load_prompt_queries(thread, p, task, shared);
-  feed.start(thread);
-
-  BandOutputs outputs = {};
-  for (int tile = first; tile <= last; ++tile) {
-    const int turn = kPromptOrder == TileOrder::kUp ? tile : first + last - tile;
-    fold_tile(thread, p, task, shared, turn, feed, rows, outputs);
+  BandRows rows;
+  BandOutputs outputs;
+  // Once, and once more where values have to be cleaned.
+  BROACH_ROLLED
+  for (bool clean = false;; clean = true) {
+    fold_tiles(thread, p, task, keys, clean, shared, rows, outputs);
+    sync_block(thread);
+    if (clean || shared.unclean[0] == 0) break;
   }
   write_band(thread, p, task, shared, rows, outputs);
   sync_block(thread);

@@ -19,6 +19,7 @@ struct PromptShared {
   alignas(16) unsigned short pieces[kStages * kPieceElems];
   int last[kPromptRows];
   unsigned redo[kPromptRows];
+  unsigned unclean[4];  // a product that rows share is not finite
 };
 static_assert(sizeof(PromptShared) == kPromptSharedBytes, "the renderer states the same size");
 
@@ -70,6 +71,7 @@ BROACH_DEVICE KeyRange keys_of(const BroachWindowRowsDecode& p, const PromptTask
 BROACH_DEVICE void load_last_keys(Thread thread, const BroachWindowRowsPrompt& params,
                                   const PromptTask& task, PromptShared& shared) {
   const int row = static_cast<int>(thread.index());
+  if (row == 0) shared.unclean[0] = 0;
   if (row >= kPromptRows) return;
   const BroachWindowRowsDecode& p = params.common;
   if constexpr (kChecked) {

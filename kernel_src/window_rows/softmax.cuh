@@ -50,6 +50,25 @@ BROACH_DEVICE Weight split_weight(float p) {
   return w;
 }
 
+/// P of two keys, the first in the low halves.
+struct WeightPair {
+  unsigned high;
+  unsigned low;
+};
+
+BROACH_DEVICE WeightPair split_weights(float first, float second) {
+  WeightPair w{narrow_pair<kHalf>(first, second), 0};
+  if constexpr (kP32) {
+    if constexpr (kControl != Control::kLowHalfDropped) {
+      const auto high_first = static_cast<unsigned short>(w.high & 0xffffu);
+      const auto high_second = static_cast<unsigned short>(w.high >> 16);
+      w.low = narrow_pair<kHalf>(sub_rn(first, widen<kHalf>(high_first)),
+                                 sub_rn(second, widen<kHalf>(high_second)));
+    }
+  }
+  return w;
+}
+
 /// One class of a tile's sum, `at` the first pair of its values of P.
 BROACH_DEVICE float class_sum(const float* at) {
   float sum = add_rn(at[0], at[1]);

@@ -205,36 +205,27 @@ BROACH_DEVICE float tile_sum(Thread thread, const DecodeShared& shared, int bloc
   return join_classes(thread, class_sum(row + lane % 4 * 2));
 }
 
-/// Folds the block's tiles as they come and writes the row's output. Used with one split.
-BROACH_DEVICE void decode_folding(Thread thread, const BroachWindowRowsDecode& p,
-                                  const DecodeTask& task, DecodeShared& shared) {
-  const int ratio = ratio_of(p);
-  const int warp = static_cast<int>(thread.warp());
-  const int lane = static_cast<int>(thread.lane());
-  PieceFeed<kDecodeThreads> feed(p, task.kv_head, task.slot, task.keys, task.first_tile,
-                                 task.last_tile, shared.pieces);
-  load_queries(thread, p, task, shared);
-  feed.start(thread);
+/// The fold of a block that folds its tiles as they come.
+struct BlockFold {
+  float o[kPieces][kWarpUnits][kHeadBlocks][4];
+  float maximum[kHeadBlocks][2];  ///< M of heads block * 8 + 2 (lane % 4) and the next.
+  float sum;                      ///< l of head warp * 8 + lane / 4.
+  float sum_maximum;
+  // How the tile at hand joins.
+  Fold folds[kHeadBlocks][2];
+  Fold sum_fold;
 
-  float o[kPieces][kWarpUnits][kHeadBlocks][4] = {};
-  float maximum[kHeadBlocks][2];  // M of heads block * 8 + 2 (lane % 4) and the next
-  float sum = 0.0f;               // l of head warp * 8 + lane / 4
-  float sum_maximum = -infinity();
-  BROACH_UNROLL
-  for (int block = 0; block < kHeadBlocks; ++block) {
-    maximum[block][0] = maximum[block][1] = -infinity();
+  BROACH_DEVICE void start() {
+    sum_maximum = -infinity();
+    BROACH_UNROLL
+    for (int block = 0; block < kHeadBlocks; ++block) {
+      maximum[block][0] = maximum[block][1] = -infinity();
+    }
   }
 
-  for (int tile = task.first_tile; tile <= task.last_tile; ++tile) {
-    float scores[kScoreBlocks][4] = {};
-    BROACH_UNROLL
-    for (int piece = 0; piece < kPieces; ++piece) {
-      score_piece(thread, shared, feed.take(thread), piece * kPieceDims, ratio, scores);
-    }
-    finish_scores(thread, p, task, tile, shared, scores);
-    sync_block(thread);
-    weigh(thread, shared, scores);
-    Fold folds[kHeadBlocks][2];
+  BROACH_DEVICE void begin_tile(Thread thread, const DecodeShared& shared) {
+    const int warp = static_cast<int>(thread.warp());
+    const int lane = static_cast<int>(thread.lane());
     BROACH_UNROLL
     for (int block = 0; block < kHeadBlocks; ++block) {
       BROACH_UNROLL
@@ -243,83 +234,131 @@ BROACH_DEVICE void decode_folding(Thread thread, const BroachWindowRowsDecode& p
             maximum[block][column], tile_maximum(shared, block * 8 + lane % 4 * 2 + column));
       }
     }
-    Fold sum_fold{};
     if (warp < kHeadBlocks) {
       sum_fold = fold_factors(sum_maximum, tile_maximum(shared, warp * 8 + lane / 4));
     }
+  }
+
+  /// The outputs are registers, which no run-time index reaches.
+  BROACH_DEVICE void join(int piece, const float (&pv)[kWarpUnits][kHeadBlocks][4]) {
     BROACH_UNROLL
-    for (int piece = 0; piece < kPieces; ++piece) {
-      const unsigned short* const values = feed.take(thread);
-      if (piece == 0 && warp < kHeadBlocks) {
-        sum = sum_fold.join(sum, tile_sum(thread, shared, warp));
-      }
-      float pv[kWarpUnits][kHeadBlocks][4];
-      value_piece(thread, shared, values, ratio, pv);
+    for (int at = 0; at < kPieces; ++at) {
+      if (at != piece) continue;
       BROACH_UNROLL
       for (int u = 0; u < kWarpUnits; ++u) {
         BROACH_UNROLL
         for (int block = 0; block < kHeadBlocks; ++block) {
           BROACH_UNROLL
           for (int e = 0; e < 4; ++e) {
-            o[piece][u][block][e] =
-                folds[block][e % 2].join(o[piece][u][block][e], pv[u][block][e]);
+            o[at][u][block][e] = folds[block][e % 2].join(o[at][u][block][e], pv[u][block][e]);
           }
         }
       }
     }
   }
 
-  if (warp < kHeadBlocks && lane % 4 == 0) {
-    const int head = warp * 8 + lane / 4;
-    if (kJoinsSink && head < ratio) {
-      join_sink(sum_maximum, p.sinks[task.kv_head * ratio + head], sum);
-    }
-    shared.sums[head] = sum;
-  }
-  for (int head = static_cast<int>(thread.index()); head < kHeads; head += kDecodeThreads) {
-    shared.redo[head] = 0;
-  }
-  sync_block(thread);
-  BROACH_UNROLL
-  for (int block = 0; block < kHeadBlocks; ++block) {
-    BROACH_UNROLL
-    for (int column = 0; column < 2; ++column) {
-      const int head = block * 8 + lane % 4 * 2 + column;
-      if (head >= ratio) continue;
-      float keep = 1.0f;
-      if constexpr (kJoinsSink) {
-        float unused = 0.0f;
-        keep = join_sink(maximum[block][column], p.sinks[task.kv_head * ratio + head], unused);
+  /// Writes the row's outputs; `shared.redo` says after the next barrier which heads are not
+  /// finite.
+  ///
+  /// Through the ring, so that the division is compiled once instead of for all that a lane holds.
+  BROACH_DEVICE void finish(Thread thread, const BroachWindowRowsDecode& p, const DecodeTask& task,
+                            DecodeShared& shared) {
+    const int ratio = ratio_of(p);
+    const int warp = static_cast<int>(thread.warp());
+    const int lane = static_cast<int>(thread.lane());
+    if (warp < kHeadBlocks && lane % 4 == 0) {
+      const int head = warp * 8 + lane / 4;
+      if (kJoinsSink && head < ratio) {
+        join_sink(sum_maximum, p.sinks[task.kv_head * ratio + head], sum);
       }
-      const float l = shared.sums[head];
-      unsigned short* const out =
-          p.out + task.row * p.out_row_stride + (task.kv_head * ratio + head) * p.out_head_stride;
+      shared.sums[head] = sum;
+      shared.redo[head] = 0;
+    }
+    auto* const staged = reinterpret_cast<float*>(shared.pieces);  // [head][dim of the piece]
+    static_assert(kHeads * kPieceDims * 4 <= kStages * kPieceElems * 2, "fits in the ring");
+    BROACH_ROLLED
+    for (int piece = 0; piece < kPieces; ++piece) {
+      sync_block(thread);
       BROACH_UNROLL
-      for (int piece = 0; piece < kPieces; ++piece) {
+      for (int at = 0; at < kPieces; ++at) {
+        if (at == piece) stage(thread, p, task, o[at], staged);
+      }
+      sync_block(thread);
+      BROACH_ROLLED
+      for (int i = static_cast<int>(thread.index()); i < ratio * kPieceDims; i += kDecodeThreads) {
+        const int head = i / kPieceDims;
+        const unsigned short bits = narrow<kHalf>(div_rn(staged[i], shared.sums[head]));
+        p.out[task.row * p.out_row_stride + (task.kv_head * ratio + head) * p.out_head_stride +
+              piece * kPieceDims + i % kPieceDims] = bits;
+        if (!is_finite_half<kHalf>(bits)) shared.redo[head] = 1;
+      }
+    }
+  }
+
+ private:
+  /// Leaves a piece of o, with what a sink leaves of it, in shared memory.
+  BROACH_DEVICE void stage(Thread thread, const BroachWindowRowsDecode& p, const DecodeTask& task,
+                           const float (&piece)[kWarpUnits][kHeadBlocks][4], float* staged) const {
+    const int ratio = ratio_of(p);
+    const int warp = static_cast<int>(thread.warp());
+    const int lane = static_cast<int>(thread.lane());
+    BROACH_UNROLL
+    for (int block = 0; block < kHeadBlocks; ++block) {
+      BROACH_UNROLL
+      for (int column = 0; column < 2; ++column) {
+        const int head = block * 8 + lane % 4 * 2 + column;
+        if (head >= ratio) continue;
+        float keep = 1.0f;
+        if constexpr (kJoinsSink) {
+          float unused = 0.0f;
+          keep = join_sink(maximum[block][column], p.sinks[task.kv_head * ratio + head], unused);
+        }
         BROACH_UNROLL
         for (int u = 0; u < kWarpUnits; ++u) {
           const int unit = warp + u * kDecodeWarps;
           if (kPieceUnits % kDecodeWarps != 0 && unit >= kPieceUnits) continue;
           BROACH_UNROLL
           for (int half = 0; half < 2; ++half) {
-            const int dim = piece * kPieceDims + unit * 16 + lane / 4 + half * 8;
-            const float value = finished(o[piece][u][block][column + 2 * half], l, keep);
-            const unsigned short bits = narrow<kHalf>(value);
-            out[dim] = bits;
-            if (!is_finite_half<kHalf>(bits)) shared.redo[head] = 1;
+            const float value = piece[u][block][column + 2 * half];
+            staged[head * kPieceDims + unit * 16 + lane / 4 + half * 8] =
+                kJoinsSink ? mul_rn(value, keep) : value;
           }
         }
       }
     }
   }
-  sync_block(thread);
-  redo_heads<kDecodeThreads>(thread, p, task.row, task.kv_head, 0, ratio, task.slot, task.keys,
-                             shared.redo, reinterpret_cast<unsigned char*>(shared.pieces));
+};
+
+/// Leaves one piece of a tile's pv as a partial.
+BROACH_DEVICE void leave_values(Thread thread, const BroachWindowRowsDecode& p,
+                                const DecodeTask& task, int index, int piece,
+                                const float (&pv)[kWarpUnits][kHeadBlocks][4]) {
+  const Partials partials(p, task.row, task.kv_head);
+  const int ratio = ratio_of(p);
+  const int warp = static_cast<int>(thread.warp());
+  const int lane = static_cast<int>(thread.lane());
+  BROACH_UNROLL
+  for (int u = 0; u < kWarpUnits; ++u) {
+    const int unit = warp + u * kDecodeWarps;
+    if (kPieceUnits % kDecodeWarps != 0 && unit >= kPieceUnits) continue;
+    BROACH_UNROLL
+    for (int block = 0; block < kHeadBlocks; ++block) {
+      BROACH_UNROLL
+      for (int e = 0; e < 4; ++e) {
+        const int head = block * 8 + lane % 4 * 2 + e % 2;
+        const int dim = piece * kPieceDims + unit * 16 + lane / 4 + e / 2 * 8;
+        if (head < ratio) partials.values(index, head)[dim] = pv[u][block][e];
+      }
+    }
+  }
 }
 
-/// Leaves each of the block's tiles as a partial.
-BROACH_DEVICE void decode_partials(Thread thread, const BroachWindowRowsDecode& p,
-                                   const DecodeTask& task, DecodeShared& shared) {
+/// Computes the block's tiles; folds them and writes the row's output, or leaves each as a partial.
+///
+/// Both are one loop, so that its steps are compiled once: they are most of what a compiler has to
+/// do, and first use waits for it.
+BROACH_DEVICE void decode_tiles(Thread thread, const BroachWindowRowsDecode& p,
+                                const DecodeTask& task, bool folding, DecodeShared& shared) {
   const int ratio = ratio_of(p);
   const int warp = static_cast<int>(thread.warp());
   const int lane = static_cast<int>(thread.lane());
@@ -328,46 +367,44 @@ BROACH_DEVICE void decode_partials(Thread thread, const BroachWindowRowsDecode& 
   load_queries(thread, p, task, shared);
   feed.start(thread);
 
-  const Partials partials(p, task.row, task.kv_head);
+  BlockFold fold{};
+  fold.start();
+  BROACH_ROLLED
   for (int tile = task.first_tile; tile <= task.last_tile; ++tile) {
     const int index = tile - task.keys.first_tile();
     float scores[kScoreBlocks][4] = {};
-    BROACH_UNROLL
+    BROACH_ROLLED
     for (int piece = 0; piece < kPieces; ++piece) {
       score_piece(thread, shared, feed.take(thread), piece * kPieceDims, ratio, scores);
     }
     finish_scores(thread, p, task, tile, shared, scores);
     sync_block(thread);
     weigh(thread, shared, scores);
-    BROACH_UNROLL
+    if (folding) fold.begin_tile(thread, shared);
+    BROACH_ROLLED
     for (int piece = 0; piece < kPieces; ++piece) {
       const unsigned short* const values = feed.take(thread);
       if (piece == 0 && warp < kHeadBlocks) {
         const float sum = tile_sum(thread, shared, warp);
         const int head = warp * 8 + lane / 4;
-        if (lane % 4 == 0 && head < ratio) {
+        if (folding) {
+          fold.sum = fold.sum_fold.join(fold.sum, sum);
+        } else if (lane % 4 == 0 && head < ratio) {
+          const Partials partials(p, task.row, task.kv_head);
           partials.maximum(index, head) = tile_maximum(shared, head);
           partials.sum(index, head) = sum;
         }
       }
       float pv[kWarpUnits][kHeadBlocks][4];
       value_piece(thread, shared, values, ratio, pv);
-      BROACH_UNROLL
-      for (int u = 0; u < kWarpUnits; ++u) {
-        const int unit = warp + u * kDecodeWarps;
-        if (kPieceUnits % kDecodeWarps != 0 && unit >= kPieceUnits) continue;
-        BROACH_UNROLL
-        for (int block = 0; block < kHeadBlocks; ++block) {
-          BROACH_UNROLL
-          for (int e = 0; e < 4; ++e) {
-            const int head = block * 8 + lane % 4 * 2 + e % 2;
-            const int dim = piece * kPieceDims + unit * 16 + lane / 4 + e / 2 * 8;
-            if (head < ratio) partials.values(index, head)[dim] = pv[u][block][e];
-          }
-        }
+      if (folding) {
+        fold.join(piece, pv);
+      } else {
+        leave_values(thread, p, task, index, piece, pv);
       }
     }
   }
+  if (folding) fold.finish(thread, p, task, shared);
 }
 
 BROACH_GLOBAL(broach_window_rows_tile64_decode, kDecodeThreads, BroachWindowRowsTile64Decode,
@@ -388,22 +425,29 @@ BROACH_GLOBAL(broach_window_rows_tile64_decode, kDecodeThreads, BroachWindowRows
   const int end = task.first_tile + params.tiles_a_split - 1;
   task.last_tile = end < task.keys.last_tile() ? end : task.keys.last_tile();
 
-  if (params.schedule == BROACH_TILE64_FOLDING) {
-    decode_folding(thread, p, task, block_shared);
-    return;
+  const bool folding = params.schedule == BROACH_TILE64_FOLDING;
+  decode_tiles(thread, p, task, folding, block_shared);
+  const int ratio = ratio_of(p);
+  if (!folding) {
+    if (params.schedule == BROACH_TILE64_LEAVING) return;
+    const int blocks = (tiles + params.tiles_a_split - 1) / params.tiles_a_split;
+    const int pair = task.row * p.kv_heads + task.kv_head;
+    if (!arrives_last(thread, p, pair, params.launch, blocks, block_shared.arrived_last)) return;
+    static_assert(sizeof(FoldShared) <= sizeof(block_shared.pieces), "the pieces' place is enough");
+    auto& fold_shared = *reinterpret_cast<FoldShared*>(block_shared.pieces);
+    constexpr int kAtOnce = kRatio < kFoldValues / kHeadDim ? kRatio : kFoldValues / kHeadDim;
+    BROACH_ROLLED
+    for (int head = 0; head < ratio; head += kAtOnce) {
+      fold_heads<kAtOnce, kDecodeThreads, kDecodeThreads, kFoldAheadInDecode>(
+          thread, p, task.row, task.kv_head, head, task.keys, fold_shared,
+          block_shared.redo + head);
+      sync_block(thread);
+    }
   }
-  decode_partials(thread, p, task, block_shared);
-  if (params.schedule == BROACH_TILE64_LEAVING) return;
-  const int blocks = (tiles + params.tiles_a_split - 1) / params.tiles_a_split;
-  const int pair = task.row * p.kv_heads + task.kv_head;
-  if (!arrives_last(thread, p, pair, params.launch, blocks, block_shared.arrived_last)) return;
-  static_assert(sizeof(FoldShared) <= sizeof(block_shared.pieces), "the pieces' place is enough");
-  auto& fold_shared = *reinterpret_cast<FoldShared*>(block_shared.pieces);
-  constexpr int kAtOnce = kRatio < kFoldValues / kHeadDim ? kRatio : kFoldValues / kHeadDim;
-  for (int head = 0; head < ratio_of(p); head += kAtOnce) {
-    fold_heads<kAtOnce, kDecodeThreads, kDecodeThreads, kFoldAheadInDecode>(
-        thread, p, task.row, task.kv_head, head, task.slot, task.keys, fold_shared);
-  }
+  sync_block(thread);
+  redo_heads<kDecodeThreads>(thread, p, task.row, task.kv_head, 0, ratio, task.slot, task.keys,
+                             block_shared.redo,
+                             reinterpret_cast<unsigned char*>(block_shared.pieces));
 }
 
 }  // namespace broach::window_rows

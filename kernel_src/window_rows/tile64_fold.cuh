@@ -36,8 +36,6 @@ struct FoldShared {
   float running[kFoldMaxHeads];
   float totals[kFoldMaxHeads];
   float keep[kFoldMaxHeads];
-  unsigned redo[kFoldMaxHeads];
-  alignas(16) unsigned char rerun[kRerunSharedBytes];
 };
 
 /// Brings the factors of `count` tiles from `partials`, whose tiles `tile_at` orders.
@@ -45,6 +43,7 @@ template <int kCount, int kThreads, class TileAt>
 BROACH_DEVICE void load_factors(Thread thread, const Partials& partials, int first_head, int heads,
                                 int count, TileAt tile_at, FoldShared& shared) {
   const int index = static_cast<int>(thread.index());
+  BROACH_ROLLED
   for (int i = index; i < count * kCount; i += kThreads) {
     const int head = i % kCount;
     if (head >= heads) continue;
@@ -53,23 +52,28 @@ BROACH_DEVICE void load_factors(Thread thread, const Partials& partials, int fir
   }
   sync_block(thread);
   const int groups = (count + kFoldGroup - 1) / kFoldGroup;
+  BROACH_ROLLED
   for (int i = index; i < groups * kCount; i += kThreads) {
     const int start = i / kCount * kFoldGroup;
     float maximum = -infinity();
+    BROACH_ROLLED
     for (int tile = start; tile < start + kFoldGroup && tile < count; ++tile) {
       if (i % kCount < heads) maximum = larger(maximum, shared.maxima[tile * kCount + i % kCount]);
     }
     shared.group_maxima[i] = maximum;
   }
   sync_block(thread);
+  BROACH_ROLLED
   for (int i = index; i < count * kCount; i += kThreads) {
     const int head = i % kCount;
     const int tile = i / kCount;
     if (head >= heads) continue;
     float maximum = shared.running[head];
+    BROACH_ROLLED
     for (int group = 0; group < tile / kFoldGroup; ++group) {
       maximum = larger(maximum, shared.group_maxima[group * kCount + head]);
     }
+    BROACH_ROLLED
     for (int before = tile / kFoldGroup * kFoldGroup; before < tile; ++before) {
       maximum = larger(maximum, shared.maxima[before * kCount + head]);
     }
@@ -80,9 +84,13 @@ BROACH_DEVICE void load_factors(Thread thread, const Partials& partials, int fir
 
 /// Folds up to kCount heads from `first_head` on and writes their output. The first kValueThreads
 /// threads fold values; where there are more, the next fold the sums meanwhile.
+///
+/// Shapes:  redo [kCount], in shared memory: says after the block's next barrier which of these
+///          heads are not finite.
 template <int kCount, int kThreads, int kValueThreads, int kMostAhead>
 BROACH_DEVICE void fold_heads(Thread thread, const BroachWindowRowsDecode& p, int row, int kv_head,
-                              int first_head, int slot, const KeyRange& keys, FoldShared& shared) {
+                              int first_head, const KeyRange& keys, FoldShared& shared,
+                              unsigned* redo) {
   static_assert(kCount <= kFoldMaxHeads && kThreads >= kFoldMaxHeads, "one thread a head");
   constexpr int kSpan = kFoldFactors / kCount;
   constexpr int kValues = (kCount * kHeadDim + kValueThreads - 1) / kValueThreads;
@@ -98,23 +106,25 @@ BROACH_DEVICE void fold_heads(Thread thread, const BroachWindowRowsDecode& p, in
   if (index < kCount) {
     shared.running[index] = -infinity();
     shared.totals[index] = 0.0f;
-    shared.redo[index] = 0;
+    if (index < heads) redo[index] = 0;
   }
   sync_block(thread);
+  BROACH_ROLLED
   for (int start = 0; start < tiles; start += kSpan) {
     const int count = tiles - start < kSpan ? tiles - start : kSpan;
     const auto tile_at = [&](int i) {
       return kControl == Control::kFoldReversed ? tiles - 1 - start - i : start + i;
     };
+    const int tile_step = (kControl == Control::kFoldReversed ? -1 : 1) * ratio * kHeadDim;
     const auto load = [&](float(&part)[kAhead][kValues], int first) {
+      const float* const from = partials.values(tile_at(first), first_head) + index;
       BROACH_UNROLL
       for (int j = 0; j < kAhead; ++j) {
         BROACH_UNROLL
         for (int v = 0; v < kValues; ++v) {
-          const int at = v * kValueThreads + index;
-          part[j][v] = first + j < count && index < kValueThreads && at < heads * kHeadDim
-                           ? partials.values(tile_at(first + j), first_head)[at]
-                           : 0.0f;
+          const bool there = first + j < count && index < kValueThreads &&
+                             v * kValueThreads + index < heads * kHeadDim;
+          part[j][v] = there ? from[j * tile_step + v * kValueThreads] : 0.0f;
         }
       }
     };
@@ -138,6 +148,7 @@ BROACH_DEVICE void fold_heads(Thread thread, const BroachWindowRowsDecode& p, in
     if (sum_head >= 0 && sum_head < heads) {
       float maximum = shared.running[sum_head];
       float total = shared.totals[sum_head];
+      BROACH_ROLLED
       for (int i = 0; i < count; ++i) {
         maximum = larger(maximum, shared.maxima[i * kCount + sum_head]);
         total = shared.folds[i * kCount + sum_head].join(total, shared.sums[i * kCount + sum_head]);
@@ -145,6 +156,7 @@ BROACH_DEVICE void fold_heads(Thread thread, const BroachWindowRowsDecode& p, in
       shared.running[sum_head] = maximum;
       shared.totals[sum_head] = total;
     }
+    BROACH_ROLLED
     for (int i = 0; i < count; i += 2 * kAhead) {
       load(next, i + kAhead);
       join(now, i);
@@ -172,23 +184,30 @@ BROACH_DEVICE void fold_heads(Thread thread, const BroachWindowRowsDecode& p, in
         narrow<kHalf>(finished(o[v], shared.totals[head], shared.keep[head]));
     p.out[row * p.out_row_stride + (kv_head * ratio + first_head + head) * p.out_head_stride +
           at % kHeadDim] = bits;
-    if (!is_finite_half<kHalf>(bits)) shared.redo[head] = 1;
+    if (!is_finite_half<kHalf>(bits)) redo[head] = 1;
   }
-  sync_block(thread);
-  redo_heads<kThreads>(thread, p, row, kv_head, first_head, heads, slot, keys, shared.redo,
-                       shared.rerun);
 }
+
+struct FoldKernelShared {
+  FoldShared fold;
+  unsigned redo[1];
+  alignas(16) unsigned char rerun[kRerunSharedBytes];
+};
 
 /// Block: one (row, query head); grid = query heads a KV head x KV heads x rows.
 BROACH_GLOBAL(broach_window_rows_tile64_fold, kFoldThreads, BroachWindowRowsTile64Decode,
-              FoldShared) {
+              FoldKernelShared) {
   const BroachWindowRowsDecode& p = params.decode;
   const int row = static_cast<int>(thread.block_z());
   const int position = p.positions[row];
   const KeyRange keys{first_key(p, position), position};
-  fold_heads<1, kFoldThreads, kFoldValueThreads, kFoldAhead>(
-      thread, p, row, static_cast<int>(thread.block_y()), static_cast<int>(thread.block_x()),
-      p.slots[row], keys, shared);
+  const int kv_head = static_cast<int>(thread.block_y());
+  const int head = static_cast<int>(thread.block_x());
+  fold_heads<1, kFoldThreads, kFoldValueThreads, kFoldAhead>(thread, p, row, kv_head, head, keys,
+                                                             shared.fold, shared.redo);
+  sync_block(thread);
+  redo_heads<kFoldThreads>(thread, p, row, kv_head, head, 1, p.slots[row], keys, shared.redo,
+                           shared.rerun);
 }
 
 }  // namespace broach::window_rows

@@ -82,7 +82,8 @@ TEST_CASE("a prompt's bits do not depend on how it is cut", "[runtime][tile64]")
 TEST_CASE("rows that do not see a non-finite value, key or query keep their bits",
           "[runtime][tile64]") {
   const Switch p32 = GENERATE(Switch::kOff, Switch::kOn);
-  const WindowRowsShape shape = shape_of(64, 1, 60, {}, p32);
+  const std::uint32_t head_dim = GENERATE(64U, 512U);  // One piece; four, two warps a band.
+  const WindowRowsShape shape = shape_of(head_dim, 1, 60, {}, p32);
   const PromptProblem clean(shape, {{130, 70}});
   const PromptKernel kernel(shape);
   const auto expected = clean.expected<Reference>(false);
@@ -92,7 +93,7 @@ TEST_CASE("rows that do not see a non-finite value, key or query keep their bits
     const int seen_late = 165;   // by rows 35 on
     const int seen_early = 100;  // by rows up to 29
     problem.value(0, seen_late, 7) = plant;
-    problem.value(0, seen_early, 9) = plant;
+    problem.value(0, seen_early, head_dim - 3) = plant;
     problem.query(33, 3) = plant;
     const auto out = problem.run(kernel, problem.whole(), false);
     for (int row = 0; row < 70; ++row) {
@@ -101,13 +102,13 @@ TEST_CASE("rows that do not see a non-finite value, key or query keep their bits
       const bool sees = position >= seen_late || position - 59 <= seen_early || row == 33;
       std::size_t changed = 0;
       std::size_t non_finite = 0;
-      for (std::size_t d = 0; d < 64; ++d) {
-        const std::size_t i = static_cast<std::size_t>(row) * 64 + d;
+      for (std::size_t d = 0; d < head_dim; ++d) {
+        const std::size_t i = static_cast<std::size_t>(row) * head_dim + d;
         changed += out[i] != expected[i];
         non_finite += (out[i] & 0x7F80U) == 0x7F80U;
       }
       if (sees) {
-        CHECK(non_finite == (row == 33 ? 64U : 1U));
+        CHECK(non_finite == (row == 33 ? head_dim : 1U));
       } else {
         CHECK(changed == 0);
       }
