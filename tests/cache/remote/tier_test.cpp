@@ -212,7 +212,7 @@ TEST_CASE("a remote that stalls is given up, and a close does not wait for it",
 }
 
 TEST_CASE("an object that the queue of uploads cannot take is dropped, said once, and serves",
-          "[cache][remote][tier]") {
+          "[cache][remote][tier][slow]") {
   const auto server = LiveServer::redis();
   if (!server) BROACH_SKIP("no redis-server on this machine");
   Machine machine;
