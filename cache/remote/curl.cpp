@@ -35,10 +35,15 @@ bool find_all(void* library, Curl& curl) {
          find(library, "curl_slist_free_all", curl.slist_free_all);
 }
 
+// The second is the same library with another TLS below it.
+constexpr const char* kFiles[] = {"libcurl.so.4", "libcurl-gnutls.so.4"};
+
+}  // namespace
+
 // Never closed: curl's threads (a name's resolution that was given up) may outlive a transfer.
-Result<Curl> load() {
+Result<Curl> Curl::load(std::span<const char* const> files) {
   std::string tried;
-  for (const char* file : {"libcurl.so.4", "libcurl-gnutls.so.4"}) {
+  for (const char* file : files) {
     void* library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
       tried += fmt::format("{}\n", dlerror());
@@ -57,10 +62,8 @@ Result<Curl> load() {
                "remotes need libcurl, which cannot be opened; install libcurl4", tried};
 }
 
-}  // namespace
-
 Result<const Curl*> Curl::open() {
-  static const Result<Curl> loaded = load();
+  static const Result<Curl> loaded = load(kFiles);
   if (!loaded) return loaded.error();
   return &*loaded;
 }

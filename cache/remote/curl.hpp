@@ -5,6 +5,7 @@
 #include <curl/curl.h>
 
 #include <memory>
+#include <span>
 #include <string>
 
 #include "broach/result.hpp"
@@ -37,6 +38,11 @@ struct Curl {
   ///
   /// Errors:  kNotFound; the detail lists what was tried.
   static Result<const Curl*> open();
+
+  /// Opens the first of these files that is libcurl; it stays open.
+  ///
+  /// Errors:  as open.
+  static Result<Curl> load(std::span<const char* const> files);
 };
 
 /// One transfer's handle and the loop that drives it.

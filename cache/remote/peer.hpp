@@ -23,8 +23,8 @@ namespace broach::cache::remote {
 class Peer {
  public:
   struct Terms {
-    Patience read;  ///< On a launch's path.
-    Patience write{std::chrono::milliseconds{2'000}, std::chrono::milliseconds{30'000}};
+    Patience read;   ///< On a launch's path.
+    Patience write;  ///< Behind everyone's back.
     Breaker::Settings breaker;
   };
 

@@ -21,6 +21,8 @@ constexpr std::chrono::milliseconds kFirstByte{200};
 constexpr std::chrono::milliseconds kDrain{2'000};
 // A value is some hundred KiB: ten times the wait for its first byte carries it over a slow line.
 constexpr int kWholeOverFirstByte = 10;
+// Nobody waits for an upload: it may take as long without a byte as a look-up in all.
+constexpr int kWriteOverRead = 15;
 
 constexpr std::string_view kReadOnly = "it is only read, as the options say";
 constexpr std::string_view kNoSigningKey =
@@ -113,6 +115,7 @@ Tier::Member Tier::open_member(const RemoteOptions& options) const {
   const auto first_byte = or_default(options.first_byte, kFirstByte);
   Peer::Terms terms;
   terms.read = {first_byte, first_byte * kWholeOverFirstByte};
+  terms.write = {terms.read.whole, terms.read.whole * kWriteOverRead};
   member.peer = std::make_unique<Peer>(std::move(*opened), terms, reporter_);
   if (options.use == RemoteUse::kReadOnly) {
     member.why = kReadOnly;

@@ -78,6 +78,25 @@ int hold(const std::string& directory, const std::string& name, const std::strin
   return 0;
 }
 
+// fleet-hold DIR NAME URL KEY: takes the key's turn in a fleet and keeps it.
+int fleet_hold(const std::string& directory, const std::string& name, const std::string& url,
+               const std::string& signing_key) {
+  CacheOptions options;
+  options.directories = {directory};
+  options.signing_key = signing_key;
+  RemoteOptions remote;
+  remote.url = url;
+  remote.first_byte = std::chrono::seconds(30);
+  options.remotes = {remote};
+  const auto cache = Cache::open(std::move(options));
+  (void)cache->find_or_make(test::sample_key(name), [&](const Stage& stage) -> Result<Object> {
+    stage("compile");
+    ready();
+    for (;;) pause();
+  });
+  return 0;
+}
+
 // churn DIR SEED: stores, reads and evicts until it is killed; what it reads must be right.
 int churn(const std::string& directory, unsigned seed) {
   std::mt19937 random(seed);
@@ -125,6 +144,9 @@ int run(int argc, char* argv[]) {
   }
   if (words.size() == 4 && words[0] == "fail") return fail(words[1], words[2], words[3]);
   if (words.size() == 4 && words[0] == "hold") return hold(words[1], words[2], words[3]);
+  if (words.size() == 5 && words[0] == "fleet-hold") {
+    return fleet_hold(words[1], words[2], words[3], words[4]);
+  }
   if (words.size() == 3 && words[0] == "churn") {
     return churn(words[1], static_cast<unsigned>(std::stoul(words[2])));
   }

@@ -303,6 +303,26 @@ TEST_CASE("a lease whose holder is gone ends, and the next asker makes the key",
   CHECK(cache->counters()["lease_taken"] == 1);
 }
 
+TEST_CASE("a machine that is killed while it makes a key holds nobody up for longer than its lease",
+          "[cache][remote][tier][fleet][multiprocess][slow]") {
+  const auto server = LiveServer::redis();
+  if (!server) BROACH_SKIP("no redis-server on this machine");
+  Machine dead;
+  Machine machine;
+  const Object object = sample_object("half made");
+  broach::test::ChildProcess holder(
+      BROACH_CACHE_WORKER, {"fleet-hold", (dead.dir.path() / "cache").string(), "half made",
+                            server->url("redis"), dead.options.signing_key.string()});
+  REQUIRE(holder.read_line() == "ready");
+  holder.signal(SIGKILL);
+  CHECK(holder.wait() == -SIGKILL);
+  const auto cache = machine.with_remote(server->url("redis")).open();
+  REQUIRE(ask(*cache, object));
+  CHECK(cache->counters()["lease_waited"] == 1);
+  CHECK(cache->counters()["lease_taken"] == 1);
+  CHECK(cache->counters()["made"] == 1);
+}
+
 TEST_CASE("a child of a fork has no remotes, and its parent keeps its own",
           "[cache][remote][tier][fork]") {
   const auto server = LiveServer::redis();
