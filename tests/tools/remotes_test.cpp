@@ -1,6 +1,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "tests/cache/remote/live_server.hpp"
 #include "tests/support/catch.hpp"
@@ -84,6 +85,20 @@ TEST_CASE("what one machine has warmed serves the next without a compile", "[too
   for (const Json& entry : got["entries"]) CHECK(entry["layer"] == "remote");
   const Json again = document(second.run(warm_arguments({"--json"})));
   for (const Json& entry : again["entries"]) CHECK(entry["layer"] == "user");
+
+  // A third asks who would serve the shape.
+  std::vector<std::string> words{"explain", "window_rows"};
+  for (const auto& [name, value] : got["entries"][0]["shape"].items()) {
+    if (name == "family" || name == "checked") continue;
+    words.push_back(name + "=" + (value.is_string() ? value.get<std::string>() : value.dump()));
+  }
+  words.insert(words.end(), {"--target", "host", "--json"});
+  const TempDir three;
+  const Program third = in_fleet(three, server->url("http", "/kernels"));
+  const Json hit = document(third.run(words));
+  CHECK(hit["hit"] == true);
+  CHECK(hit["layer"]["kind"] == "remote");
+  CHECK(hit["layer"]["name"] == server->url("http", "/kernels"));
 }
 
 TEST_CASE("a remote that is down costs a warm job nothing but words", "[tools][remotes]") {
