@@ -13,7 +13,7 @@
 #include "cache/file.hpp"
 #include "cache/folder_listing.hpp"
 #include "cache/key.hpp"
-#include "cache/wire.hpp"
+#include "cache/memo_record.hpp"
 
 namespace broach::cache {
 namespace {
@@ -22,23 +22,6 @@ constexpr std::uint64_t kMaxBytes = 256 * 1024;
 constexpr std::size_t kMaxFiles = 256;
 
 std::string file_name(std::string_view name) { return Key{digest_of(name)}.hex(); }
-
-std::string encode(std::string_view name, std::string_view value) {
-  std::string text;
-  append_field(text, "name", name);
-  append_field(text, "value", value);
-  append_field(text, "digest", Key{digest_of(text)}.hex());
-  return text;
-}
-
-// What is asked of a memo is that writing it down again gives the same bytes.
-std::optional<std::string> decode(std::string_view text, std::string_view name) {
-  const auto fields = fields_of(text);
-  if (!fields || fields->size() != 3) return std::nullopt;
-  const std::string& value = (*fields)[1].value;
-  if (encode(name, value) != text) return std::nullopt;
-  return value;
-}
 
 void trim(int folder, const std::string& path) {
   const auto names = names_in(folder, path);
@@ -65,7 +48,7 @@ std::optional<std::string> Memos::find(std::string_view name) {
   if (!file || file->bytes > kMaxBytes) return std::nullopt;
   const auto bytes = read_bytes(file->fd, 0, file->bytes, path);
   if (!bytes) return std::nullopt;
-  return decode({reinterpret_cast<const char*>(bytes->data()), bytes->size()}, name);
+  return value_of_memo({reinterpret_cast<const char*>(bytes->data()), bytes->size()}, name);
 }
 
 void Memos::forget(std::string_view name) {
@@ -74,7 +57,7 @@ void Memos::forget(std::string_view name) {
 }
 
 Result<void> Memos::remember(std::string_view name, std::string_view value) {
-  const std::string text = encode(name, value);
+  const std::string text = memo_record(name, value);
   if (text.size() > kMaxBytes) {
     return Error{ErrorCode::kInvalidArgument, "memo \"" + std::string(name) + "\" is too long", ""};
   }

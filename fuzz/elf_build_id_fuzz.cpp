@@ -1,13 +1,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cstdint>
 #include <cstdlib>
 #include <string>
 
+#include "fuzz/target.hpp"
 #include "specializer/compile/elf_build_id.hpp"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+BROACH_FUZZ_TARGET(elf_build_id) {
   static const int file = ::memfd_create("elf", MFD_CLOEXEC);
   static const std::string path = "/proc/self/fd/" + std::to_string(file);
   if (::ftruncate(file, 0) != 0) std::abort();

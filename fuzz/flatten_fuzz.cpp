@@ -1,12 +1,12 @@
-#include <cstdint>
 #include <cstdlib>
 #include <string>
 #include <vector>
 
+#include "fuzz/target.hpp"
 #include "specializer/compile/flatten.hpp"
 
 // The input is split at zero bytes into up to four sources that may include each other.
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+BROACH_FUZZ_TARGET(flatten) {
   using namespace broach::specializer::rtc;
   std::vector<Source> sources = {{"m", ""}};
   constexpr std::string_view kNames = "abc";

@@ -1,17 +1,9 @@
-#include <cstddef>
-#include <cstdint>
+#include "fuzz/limits_target.hpp"
 
-#include "specializer/limits.hpp"
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace broach::specializer;
-  static const Plan plan = [] {
-    Plan made;
-    made.target = *parse_target("host-x86-64-v3");
-    made.kind = ArtifactKind::kHostSharedObject;
-    made.entries = {{"sum", 192, 0}};
-    return made;
-  }();
-  (void)read_limits(plan, {reinterpret_cast<const std::byte*>(data), size}, "").ok();
+BROACH_FUZZ_TARGET(host_object) {
+  using namespace broach;
+  static const specializer::Plan plan = fuzz::plan_for(
+      "host-x86-64-v3", specializer::ArtifactKind::kHostSharedObject, {{"sum", 192, 0}});
+  (void)specializer::read_limits(plan, fuzz::as_bytes(data, size), "").ok();
   return 0;
 }

@@ -1,13 +1,9 @@
-#include <cstddef>
-#include <cstdint>
-#include <string_view>
-
+#include "fuzz/target.hpp"
 #include "specializer/manifest.hpp"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace broach::specializer;
-  const auto manifest =
-      read_manifest("fuzz.json", std::string_view(reinterpret_cast<const char*>(data), size));
-  if (manifest) (void)distinct_shapes(*manifest, broach::Form::kPrompt).size();
+BROACH_FUZZ_TARGET(manifest) {
+  using namespace broach;
+  const auto manifest = specializer::read_manifest("fuzz.json", fuzz::as_text(data, size));
+  if (manifest) (void)specializer::distinct_shapes(*manifest, Form::kPrompt).size();
   return 0;
 }

@@ -1,13 +1,12 @@
-#include <cstdint>
 #include <cstdlib>
-#include <string_view>
 
+#include "fuzz/target.hpp"
 #include "specializer/compile/protocol.hpp"
 
 // Whatever decodes must encode to a body that decodes to the same message.
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+BROACH_FUZZ_TARGET(worker_protocol) {
   using namespace broach::specializer::rtc;
-  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  const std::string_view bytes = broach::fuzz::as_text(data, size);
   if (size == kHeaderBytes) {
     const auto length = body_bytes(bytes);
     if (length && (*length == 0 || *length > kMaxBodyBytes)) std::abort();
