@@ -33,6 +33,11 @@ Result<WindowRows::State::Loaded> load_decode(Runtime::State& runtime,
   if (!plan) return plan.error();
   auto loaded = load_plan(runtime.forge, *runtime.device, *plan, on_miss);
   if (!loaded) return loaded.error();
+  if (runtime.first_use == FirstUse::kWait && loaded->artifact.compiled) {
+    // The request waited for a compiler: the next image can be warmed for it.
+    runtime.forge.cache().record_miss({plan->family, plan->shape_json, plan->target.name, 1,
+                                       loaded->artifact.object->provenance.created_unix_ms});
+  }
   auto launch =
       make_decode_launch(resolved, *plan, *loaded->module, runtime.device->multiprocessors());
   if (!launch) return launch.error();
