@@ -25,16 +25,18 @@ std::unique_ptr<Cache> Cache::open(CacheOptions options) {
 }
 
 std::optional<Hit> Cache::find(const KeyRecord& key) {
-  if (auto hit = state_->look_up(key)) return hit;
-  state_->reporter.count("miss");
+  if (auto hit = state_->look_up_timed(key)) return hit;
   return state_->find_remote(key);
 }
 
 Result<Hit> Cache::find_or_make(const KeyRecord& key, const Maker& make) {
-  if (auto hit = state_->look_up(key)) return std::move(*hit);
-  state_->reporter.count("miss");
+  if (auto hit = state_->look_up_timed(key)) return std::move(*hit);
+  const Stopwatch watch;
   auto landed = state_->flights.run(key.key, [&] { return state_->make(key, make); });
-  if (landed.role == Flights::Role::kJoined) state_->reporter.count("joined");
+  if (landed.role == Flights::Role::kJoined) {
+    state_->reporter.count("joined");
+    state_->metrics.record(Timing::kWaitThread, watch.elapsed());
+  }
   return std::move(landed.result);
 }
 
@@ -101,5 +103,7 @@ bool Cache::drain_uploads(std::chrono::milliseconds at_most) {
 }
 
 Counters Cache::counters() const { return state_->reporter.counters(); }
+
+Metrics& Cache::metrics() noexcept { return state_->metrics; }
 
 }  // namespace broach::cache

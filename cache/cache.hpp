@@ -184,6 +184,8 @@ struct Holder {
 using Stage = std::function<void(std::string_view)>;
 using Maker = std::function<Result<Object>(const Stage&)>;
 
+class Metrics;
+
 /// Binaries by key, in layers: process memory, the user's directory, read-only directories,
 /// remotes.
 ///
@@ -254,6 +256,9 @@ class Cache {
   bool drain_uploads(std::chrono::milliseconds at_most);
 
   Counters counters() const;
+
+  /// How long things took in this process. Those who use the cache add what they time.
+  Metrics& metrics() noexcept;
 
   struct State;
 

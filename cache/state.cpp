@@ -38,6 +38,20 @@ std::string_view hit_event(LayerKind kind) {
   return "hit";
 }
 
+Timing look_up_timing(LayerKind kind) noexcept {
+  switch (kind) {
+    case LayerKind::kMemory:
+      return Timing::kLookUpMemory;
+    case LayerKind::kUser:
+      return Timing::kLookUpUser;
+    case LayerKind::kReadOnly:
+      return Timing::kLookUpReadOnly;
+    case LayerKind::kRemote:
+      return Timing::kLookUpRemote;
+  }
+  return Timing::kLookUpMiss;
+}
+
 // Errors that will not pass: writing is given up, as against "do not store this one".
 bool forbids_writing(const Error& error) {
   return error.code == ErrorCode::kDenied || error.detail == "EROFS";
@@ -166,9 +180,19 @@ std::optional<Hit> Cache::State::look_up(const KeyRecord& key) {
   return hit;
 }
 
+std::optional<Hit> Cache::State::look_up_timed(const KeyRecord& key) {
+  const Stopwatch watch;
+  auto hit = look_up(key);
+  metrics.record(hit ? look_up_timing(hit->layer.kind) : Timing::kLookUpMiss, watch.elapsed());
+  if (!hit) reporter.count("miss");
+  return hit;
+}
+
 std::optional<Hit> Cache::State::find_remote(const KeyRecord& key) {
   if (!remotes || distrusted(key.key)) return std::nullopt;
+  const Stopwatch watch;
   auto found = remotes->find(key);
+  metrics.record(found ? Timing::kLookUpRemote : Timing::kLookUpRemoteMiss, watch.elapsed());
   if (!found) return std::nullopt;
   reporter.count(hit_event(LayerKind::kRemote));
   if (store(found->object)) {
@@ -181,7 +205,9 @@ std::optional<Hit> Cache::State::find_remote(const KeyRecord& key) {
 bool Cache::State::store(const Object& object) {
   if (!can_write()) return false;
   sweep_once();
+  const Stopwatch watch;
   const auto stored = user->store.put(object.key.key, encode(object));
+  metrics.record(stored ? Timing::kPublishStored : Timing::kPublishNotStored, watch.elapsed());
   if (stored) {
     reporter.count("published");
     return true;
@@ -274,9 +300,11 @@ Result<Hit> Cache::State::make(const KeyRecord& key, const Maker& maker) {
   std::optional<Hit> found;
   std::optional<Turn> turn;
   if (can_write()) {
+    const Stopwatch watch;
     turn.emplace(Turn::take(
         *user->directory, key.key, reporter, [&] { return (found = look_up(key)).has_value(); },
         Turn::Patience{}));
+    if (turn->waited()) metrics.record(Timing::kWaitProcess, watch.elapsed());
   } else {
     // A thread that led before this one may have made it.
     found = look_up(key);
@@ -295,12 +323,16 @@ Result<Hit> Cache::State::make(const KeyRecord& key, const Maker& maker) {
   if (remotes) {
     stage("remote");
     if ((found = find_remote(key))) return std::move(*found);
+    const Stopwatch watch;
     fleet_turn = remotes->take_turn(
         key, [&] { return (found = find_remote(key)).has_value(); },
         [&](std::string_view name) {
           if (turn) turn->stage(name);
         });
-    if (fleet_turn.served()) return std::move(*found);
+    if (fleet_turn.served()) {
+      metrics.record(Timing::kWaitFleet, watch.elapsed());
+      return std::move(*found);
+    }
   }
   reporter.count("made");
   auto object = maker(stage);

@@ -20,6 +20,7 @@
 #include "cache/index.hpp"
 #include "cache/memo.hpp"
 #include "cache/memory.hpp"
+#include "cache/metrics.hpp"
 #include "cache/records.hpp"
 #include "cache/remote/tier.hpp"
 #include "cache/reporter.hpp"
@@ -67,6 +68,9 @@ struct Cache::State {
   /// Looks in every layer without counting a miss; a hit is counted, promoted and noted as a use.
   std::optional<Hit> look_up(const KeyRecord& key);
 
+  /// The same for a caller's own request: timed, and a miss is counted.
+  std::optional<Hit> look_up_timed(const KeyRecord& key);
+
   /// Asks the remotes; a hit is counted and stored in the user's directory.
   std::optional<Hit> find_remote(const KeyRecord& key);
 
@@ -99,6 +103,7 @@ struct Cache::State {
   Budget budget;
   Reporter reporter;
   MemoryLayer memory;
+  Metrics metrics;
   Records records;
   Flights flights;
   std::unique_ptr<UserLayer> user;  ///< Null: memory only.

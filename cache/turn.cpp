@@ -130,7 +130,7 @@ Turn Turn::take(Directory& directory, const Key& key, Reporter& reporter,
   turn.folder_ = std::move(*folder);
   Watch watch(key, reporter, patience);
   auto nap = kFirstNap;
-  for (bool waited = false;; waited = true) {
+  for (;; turn.waited_ = true) {
     auto lock = FileLock::try_take(turn.folder_->get(), key.hex());
     if (!lock) {
       reporter.count("lock_unavailable");
@@ -141,18 +141,18 @@ Turn Turn::take(Directory& directory, const Key& key, Reporter& reporter,
     turn.served_ = found();
     if (turn.served_) return turn;
     if (turn.lock_) {
-      if (waited && turn.last_was_not_stored()) {
+      if (turn.waited_ && turn.last_was_not_stored()) {
         reporter.count("lock_not_needed");
         turn.lock_->keep_file();
         turn.lock_.reset();
         return turn;
       }
-      if (waited) reporter.count("lock_taken_over");
+      if (turn.waited_) reporter.count("lock_taken_over");
       turn.since_unix_ms_ = now_unix_ms();
       turn.stage("start");
       return turn;
     }
-    if (!waited) reporter.count("lock_waited");
+    if (!turn.waited_) reporter.count("lock_waited");
     if (watch.gives_up(turn.folder_->get())) {
       reporter.count("holder_stalled");
       return turn;

@@ -37,6 +37,9 @@ class Turn {
   /// `found` returned true: there is nothing to make.
   bool served() const noexcept { return served_; }
 
+  /// Another process held the key's lock at first.
+  bool waited() const noexcept { return waited_; }
+
   /// Tells those who wait how far the work is.
   void stage(std::string_view name);
 
@@ -50,6 +53,7 @@ class Turn {
   std::shared_ptr<const Fd> folder_;  ///< Outlives the lock in it.
   std::optional<FileLock> lock_;
   bool served_ = false;
+  bool waited_ = false;
   std::int64_t since_unix_ms_ = 0;
 };
 

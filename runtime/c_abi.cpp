@@ -1,23 +1,11 @@
-#include <algorithm>
-#include <cstring>
-#include <exception>
-#include <new>
-#include <string>
-#include <string_view>
+#include <cstddef>
+#include <utility>
 
 #include "broach/broach.h"
 #include "broach/runtime.hpp"
 #include "broach/version.hpp"
+#include "runtime/c_abi_guard.hpp"
 #include "runtime/c_abi_structs.hpp"
-
-struct broach_runtime {
-  explicit broach_runtime(broach::Runtime made)
-      : runtime(std::move(made)), device(runtime.device_name()), target(runtime.target_name()) {}
-
-  broach::Runtime runtime;
-  std::string device;
-  std::string target;
-};
 
 struct broach_window_rows {
   broach::WindowRows op;
@@ -25,8 +13,9 @@ struct broach_window_rows {
 
 namespace {
 
-using broach::Error;
 using broach::ErrorCode;
+using broach::runtime::guarded;
+using broach::runtime::tell;
 
 static_assert(static_cast<int>(ErrorCode::kInvalidArgument) == BROACH_INVALID_ARGUMENT);
 static_assert(static_cast<int>(ErrorCode::kUnsupported) == BROACH_UNSUPPORTED);
@@ -44,50 +33,6 @@ static_assert(static_cast<int>(ErrorCode::kNotWarmed) == BROACH_NOT_WARMED);
 static_assert(static_cast<int>(ErrorCode::kCapturing) == BROACH_CAPTURING);
 static_assert(static_cast<int>(ErrorCode::kOutOfMemory) == BROACH_OUT_OF_MEMORY);
 static_assert(static_cast<int>(ErrorCode::kInternal) == BROACH_INTERNAL);
-
-broach_status tell(broach_message* message, ErrorCode code, std::string_view first,
-                   std::string_view rest = {}) noexcept {
-  const auto status = static_cast<broach_status>(code);
-  if (message == nullptr) return status;
-  const std::size_t gap = rest.empty() ? 0 : 1;
-  message->length = first.size() + gap + rest.size();
-  if (message->text == nullptr || message->capacity == 0) return status;
-  std::size_t room = message->capacity - 1;
-  char* to = message->text;
-  const auto append = [&](std::string_view words) {
-    const std::size_t bytes = std::min(words.size(), room);
-    std::memcpy(to, words.data(), bytes);
-    to += bytes;
-    room -= bytes;
-  };
-  append(first);
-  if (gap != 0) append("\n");
-  append(rest);
-  *to = '\0';
-  return status;
-}
-
-broach_status tell(broach_message* message, const Error& error) noexcept {
-  return tell(message, error.code, error.message, error.detail);
-}
-
-/// Runs a call's body: the only place where an exception can end.
-template <class Body>
-broach_status guarded(broach_message* message, Body body) noexcept {
-  if (message != nullptr) {
-    message->length = 0;
-    if (message->text != nullptr && message->capacity != 0) message->text[0] = '\0';
-  }
-  try {
-    return body();
-  } catch (const std::bad_alloc&) {
-    return tell(message, ErrorCode::kOutOfMemory, "out of host memory");
-  } catch (const std::exception& fault) {
-    return tell(message, ErrorCode::kInternal, fault.what());
-  } catch (...) {
-    return tell(message, ErrorCode::kInternal, "an unknown exception");
-  }
-}
 
 /// Launches `op` on a caller's arguments by one of the operator's launches.
 template <class Struct, class Args>

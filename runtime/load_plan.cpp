@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "cache/metrics.hpp"
 #include "runtime/driver_version.hpp"
 #include "runtime/launch_checks.hpp"
 
@@ -61,7 +62,10 @@ Result<LoadedPlan> load_plan(specializer::Forge& forge, Device& device,
     if (auto fits = check_binary(device, plan, object); !fits) {
       return with_versions(fits.error(), device, object);
     }
+    const cache::Stopwatch watch;
     auto module = device.load(object.payload, functions);
+    forge.cache().metrics().record(module ? cache::Timing::kLoadDone : cache::Timing::kLoadRefused,
+                                   watch.elapsed());
     if (module) {
       loaded.module = *std::move(module);
       break;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtime/compose.hpp"
+#include "runtime/metrics.hpp"
 #include "runtime/runtime_state.hpp"
 #include "runtime/window_rows/first_request.hpp"
 
@@ -45,6 +46,8 @@ Result<WindowRows> Runtime::window_rows(const WindowRowsShape& shape, void* stre
   if (const auto* known = state_->window_rows.find(shape)) return WindowRows(*known);
   return runtime::first_request(*state_, shape, stream);
 }
+
+Metrics Runtime::metrics() const { return runtime::read_metrics(state_->forge.cache()); }
 
 std::string Runtime::device_name() const { return std::string(state_->device->name()); }
 std::string Runtime::target_name() const { return state_->device->target().name; }

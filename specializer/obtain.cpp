@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "cache/metrics.hpp"
 #include "specializer/limits.hpp"
 
 namespace broach::specializer {
@@ -66,7 +67,11 @@ class Obtaining {
   Result<cache::Object> make(const cache::KeyRecord& key, const CompilerIdentity& expected,
                              const cache::Stage& stage) {
     stage("compile");
+    const cache::Stopwatch watch;
     auto output = steps_.compile(plan_);
+    cache_.metrics().record(
+        output ? cache::Timing::kCompileDone : cache::compile_timing(output.error().code),
+        watch.elapsed());
     if (!output) return output.error();
     compiled_ = true;
     stage("limits");

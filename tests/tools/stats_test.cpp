@@ -5,11 +5,12 @@
 #include <string>
 
 #include "cache/cache.hpp"
+#include "runtime/exposition.hpp"
+#include "runtime/metrics.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "tests/tools/made_objects.hpp"
 #include "tests/tools/program.hpp"
-#include "tools/broach/exposition.hpp"
 
 using namespace broach::test;
 using Json = nlohmann::json;
@@ -19,8 +20,9 @@ namespace {
 /// The first line that the exposition format does not allow; empty where all parse.
 std::string first_wrong_line(const std::string& text) {
   static const std::regex comment(R"re(# (HELP|TYPE) (broach_[a-z_]+) (.+))re");
-  static const std::regex sample(R"re((broach_[a-z_]+)(\{[a-z_]+="([^"\\]|\\[\\"n])*")re"
-                                 R"re((,[a-z_]+="([^"\\]|\\[\\"n])*")*\})? \d+)re");
+  static const std::regex sample(
+      R"re((broach_[a-z_]+)(\{[a-z_]+="([^"\\]|\\[\\"n])*")re"
+      R"re((,[a-z_]+="([^"\\]|\\[\\"n])*")*\})? \d+(\.\d+)?(e[-+]\d+)?)re");
   std::set<std::string> helped;
   std::set<std::string> typed;
   std::istringstream lines(text);
@@ -28,10 +30,14 @@ std::string first_wrong_line(const std::string& text) {
     std::smatch parts;
     if (std::regex_match(line, parts, comment)) {
       auto& told = parts[1] == "HELP" ? helped : typed;
-      const bool known = parts[1] == "HELP" || parts[3] == "counter" || parts[3] == "gauge";
+      const bool known = parts[1] == "HELP" || parts[3] == "counter" || parts[3] == "gauge" ||
+                         parts[3] == "histogram";
       if (known && told.insert(parts[2]).second) continue;
     } else if (std::regex_match(line, parts, sample)) {
-      if (helped.contains(parts[1]) && typed.contains(parts[1])) continue;
+      // A histogram's samples have the metric's name and an ending.
+      const std::string name =
+          std::regex_replace(std::string(parts[1]), std::regex("(duration_seconds)_[a-z]+"), "$1");
+      if (helped.contains(name) && typed.contains(name)) continue;
     }
     return line.empty() ? "(an empty line)" : line;
   }
@@ -86,18 +92,41 @@ TEST_CASE("the Prometheus text parses line by line", "[tools][stats]") {
   CHECK(ended.out.find("broach_cache_entries{target=\"sm_90a\",family=\"window_rows\"} 2\n") !=
         std::string::npos);
   CHECK(ended.out.find("broach_journal_misses 3\n") != std::string::npos);
+  CHECK(ended.out.find("# TYPE broach_duration_seconds histogram\n") != std::string::npos);
   CHECK(program.run({"stats", "--prometheus", "--json"}).status == 2);
 }
 
 TEST_CASE("label values with quotes, backslashes and line breaks stay one value",
           "[tools][stats]") {
-  broach::tool::Exposition exposition;
-  exposition.metric("broach_made", broach::tool::Exposition::Kind::kCounter, "Made up.");
+  broach::runtime::Exposition exposition;
+  exposition.metric("broach_made", broach::runtime::Exposition::Kind::kCounter, "Made up.");
   exposition.sample({{"name", "a\"b\\c\nd"}}, 7);
   CHECK(exposition.text() ==
         "# HELP broach_made Made up.\n# TYPE broach_made counter\n"
         "broach_made{name=\"a\\\"b\\\\c\\nd\"} 7\n");
   CHECK(first_wrong_line(exposition.text()).empty());
+}
+
+TEST_CASE("what a cache timed is printed in every form", "[tools][stats]") {
+  const TempDir dir;
+  broach::cache::CacheOptions options;
+  options.directories = {dir.path()};
+  const auto cache = broach::cache::Cache::open(options);
+  cache->publish(made_object("one"));
+  REQUIRE(cache->find(made_object("one").key));
+  broach::runtime::Exposition text;
+  broach::runtime::write(broach::runtime::read_metrics(*cache), text);
+  CHECK(first_wrong_line(text.text()).empty());
+  for (const char* part : {"_count{operation=\"publish\",cause=\"stored\"} 1\n",
+                           "_count{operation=\"look_up\",cause=\"memory\"} 1\n",
+                           "cause=\"stored\",le=\"+Inf\"} 1\n", "{event=\"published\"} 1\n"}) {
+    CHECK(text.text().find(part) != std::string::npos);
+  }
+  // The command's own process looks nothing up: its document has the fields, and they are empty.
+  const Program program(dir.path());
+  const Json json = Json::parse(program.run({"stats", "--json"}).out);
+  CHECK(json["durations"].is_array());
+  CHECK(json["events"].is_object());
 }
 
 TEST_CASE("the check of the Prometheus text finds lines that are none", "[tools][stats]") {

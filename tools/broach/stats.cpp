@@ -4,8 +4,8 @@
 #include <memory>
 #include <utility>
 
+#include "runtime/metrics.hpp"
 #include "tools/broach/command.hpp"
-#include "tools/broach/exposition.hpp"
 #include "tools/broach/format.hpp"
 #include "tools/broach/records.hpp"
 
@@ -40,7 +40,7 @@ struct Statistics {
   std::uint64_t quarantined_bytes = 0;
   std::uint64_t journal_shapes = 0;
   std::uint64_t journal_misses = 0;
-  std::map<std::string, std::uint64_t> events;
+  Metrics process;
 };
 
 Result<Statistics> gather(cache::Cache& cache) {
@@ -63,7 +63,7 @@ Result<Statistics> gather(cache::Cache& cache) {
   found.journal_shapes = journal->size();
   for (const cache::JournalRow& row : *journal) found.journal_misses += row.count;
   found.layers = cache.layers();
-  found.events = cache.counters().values;  // Last, so that the reading itself is counted.
+  found.process = runtime::read_metrics(cache);  // Last, so that the reading itself is counted.
   return found;
 }
 
@@ -72,6 +72,29 @@ Json to_json(const Holdings& held) {
           {"bytes", held.bytes},
           {"hits", held.hits},
           {"compile_ms", held.compile_ms}};
+}
+
+Json to_json(const Metrics& process) {
+  Json events = Json::object();
+  for (const EventCount& event : process.events) events[event.name] = event.count;
+  Json durations = Json::array();
+  for (const DurationHistogram& each : process.durations) {
+    if (each.count == 0) continue;
+    Json buckets = Json::array();
+    for (std::size_t i = 0; i < each.buckets.size(); ++i) {
+      if (each.buckets[i] == 0) continue;
+      // JSON has no infinity: the last bucket has no bound.
+      const bool bounded = i + 1 < each.buckets.size();
+      buckets.push_back({{"up_to_seconds", bounded ? Json(bucket_bound_seconds(i)) : Json()},
+                         {"count", each.buckets[i]}});
+    }
+    durations.push_back({{"operation", each.operation},
+                         {"cause", each.cause},
+                         {"count", each.count},
+                         {"sum_seconds", each.sum_seconds},
+                         {"buckets", std::move(buckets)}});
+  }
+  return {{"events", std::move(events)}, {"durations", std::move(durations)}};
 }
 
 Json to_json(const Statistics& found) {
@@ -83,18 +106,20 @@ Json to_json(const Statistics& found) {
     row.update(to_json(held));
     rows.push_back(std::move(row));
   }
-  return {{"layers", layers},
-          {"held", rows},
-          {"total", to_json(found.total)},
-          {"failures", found.failures},
-          {"quarantine", {{"objects", found.quarantined}, {"bytes", found.quarantined_bytes}}},
-          {"journal", {{"shapes", found.journal_shapes}, {"misses", found.journal_misses}}},
-          {"events", Json(found.events)}};
+  Json document = {
+      {"layers", layers},
+      {"held", rows},
+      {"total", to_json(found.total)},
+      {"failures", found.failures},
+      {"quarantine", {{"objects", found.quarantined}, {"bytes", found.quarantined_bytes}}},
+      {"journal", {{"shapes", found.journal_shapes}, {"misses", found.journal_misses}}}};
+  document.update(to_json(found.process));
+  return document;
 }
 
 std::string exposition_of(const Statistics& found) {
-  using Kind = Exposition::Kind;
-  Exposition text;
+  using Kind = runtime::Exposition::Kind;
+  runtime::Exposition text;
   text.metric("broach_cache_layer_usable", Kind::kGauge, "Whether the cache layer can be used.");
   for (const cache::LayerStatus& status : found.layers) {
     text.sample({{"kind", std::string(name_of(status.layer.kind))}, {"name", status.layer.name}},
@@ -122,8 +147,7 @@ std::string exposition_of(const Statistics& found) {
         found.quarantined_bytes);
   gauge("broach_journal_shapes", "Shapes that were asked for and missed.", found.journal_shapes);
   gauge("broach_journal_misses", "Misses of the shapes in the journal.", found.journal_misses);
-  text.metric("broach_cache_events_total", Kind::kCounter, "Cache events of this process.");
-  for (const auto& [event, count] : found.events) text.sample({{"event", event}}, count);
+  runtime::write(found.process, text);
   return text.text();
 }
 
@@ -150,8 +174,13 @@ void print(Output& output, const Statistics& found) {
       count_text(found.failures, "failed compile"), count_text(found.quarantined, "damaged object"),
       bytes_text(found.quarantined_bytes), count_text(found.journal_shapes, "shape"),
       count_text(found.journal_misses, "time")));
-  for (const auto& [event, count] : found.events) {
-    output.text(fmt::format("this process: {} {}\n", event, count));
+  for (const EventCount& event : found.process.events) {
+    output.text(fmt::format("this process: {} {}\n", event.name, event.count));
+  }
+  for (const DurationHistogram& each : found.process.durations) {
+    if (each.count == 0) continue;
+    output.text(fmt::format("this process: {} ({}) {}, {} in all\n", each.operation, each.cause,
+                            count_text(each.count, "time"), duration_text(each.sum_seconds)));
   }
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "broach/export.hpp"
+#include "broach/metrics.hpp"
 #include "broach/options.hpp"
 #include "broach/result.hpp"
 #include "broach/types.hpp"
@@ -104,6 +105,9 @@ class BROACH_API Runtime {
   /// Errors:  the shape check's; kNotWarmed; kCapturing when `stream` is capturing and the shape
   ///          is not loaded yet; the compiler's; kLimitExceeded.
   Result<WindowRows> window_rows(const WindowRowsShape& shape, void* stream = nullptr);
+
+  /// What was counted and timed so far: look-ups, waits, compiles, publishes, loads.
+  Metrics metrics() const;
 
   std::string device_name() const;
   std::string target_name() const;
