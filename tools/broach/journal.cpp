@@ -40,12 +40,43 @@ Result<ExitStatus> list(Session& session) {
   return ExitStatus::kSuccess;
 }
 
+Result<ExitStatus> clear(Session& session) {
+  auto cache = session.stored_cache(Session::Need::kWrite);
+  if (!cache) return cache.error();
+  const auto rows = (*cache)->journal();
+  if (!rows) return rows.error();
+  (*cache)->clear_journal();
+  // What could not be cleared is still there: a busy or unwritable index has said so by a counter.
+  const auto left = (*cache)->journal();
+  if (!left) return left.error();
+  if (!left->empty()) {
+    return Error{ErrorCode::kIo,
+                 fmt::format("{} stay in the journal: its database is busy or cannot be written",
+                             count_text(left->size(), "shape")),
+                 ""};
+  }
+  Output& output = session.output();
+  if (output.json()) {
+    output.document({{"cleared", rows->size()}});
+  } else {
+    output.text(fmt::format("cleared {}\n", count_text(rows->size(), "shape")));
+  }
+  return ExitStatus::kSuccess;
+}
+
 }  // namespace
 
 void add_journal(CLI::App& app, Invocation& invocation) {
   CLI::App& command =
       add_subcommand(app, invocation, "journal", "List shapes that were asked for and missed");
-  command.callback([&invocation] { invocation.action = list; });
+  CLI::App* const ls = command.add_subcommand("ls", "List them (as without a word)");
+  CLI::App* const clear_rows = command.add_subcommand("clear", "Forget them");
+  command.require_subcommand(0, 1);
+  for (CLI::App* const word : {ls, clear_rows}) word->fallthrough();
+  command.footer("`broach warm --from-journal` compiles them, for their own or any other target.");
+  // Runs after the words' own, which it must not undo.
+  command.callback(
+      [&invocation, clear_rows] { invocation.action = clear_rows->parsed() ? clear : list; });
 }
 
 }  // namespace broach::tool

@@ -5,6 +5,7 @@
 
 #include "tools/broach/command.hpp"
 #include "tools/broach/format.hpp"
+#include "tools/broach/ls_failures.hpp"
 #include "tools/broach/records.hpp"
 
 namespace broach::tool {
@@ -13,6 +14,7 @@ namespace {
 struct Wanted {
   std::string target;
   std::string family;
+  bool failures = false;  // CLI11 sets a flag through a bool.
 };
 
 Result<ExitStatus> list(Session& session, const Wanted& wanted) {
@@ -63,8 +65,12 @@ void add_ls(CLI::App& app, Invocation& invocation) {
   CLI::App& command = add_subcommand(app, invocation, "ls", "List the entries of the cache");
   command.add_option("--target", wanted->target, "Only this target's");
   command.add_option("--family", wanted->family, "Only this family's");
+  command.add_flag("--failures", wanted->failures,
+                   "List the compiles that failed and are not tried again yet, with their logs");
   command.callback([&invocation, wanted] {
-    invocation.action = [wanted](Session& session) { return list(session, *wanted); };
+    invocation.action = [wanted](Session& session) {
+      return wanted->failures ? list_failures(session, wanted->target) : list(session, *wanted);
+    };
   });
 }
 

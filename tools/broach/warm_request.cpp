@@ -76,6 +76,15 @@ Result<std::vector<Wish>> wishes_of_manifests(const WarmRequest& request) {
   return wishes;
 }
 
+/// What a missed shape asks of another target: where its arithmetic is what its own target takes by
+/// default, the other target's default.
+WindowRowsShape for_any_target(const WindowRowsShape& shape, const std::string& own_target) {
+  WindowRowsShape general = shape;
+  general.arith = Arith::kDefault;
+  const auto own = specializer::parse_target(own_target);
+  return own && specializer::resolved(general, *own) == shape ? general : shape;
+}
+
 Result<std::vector<Wish>> wishes_of_journal(const WarmRequest& request, cache::Cache& cache) {
   auto rows = cache.journal();
   if (!rows) return rows.error();
@@ -83,10 +92,9 @@ Result<std::vector<Wish>> wishes_of_journal(const WarmRequest& request, cache::C
   for (const cache::JournalRow& row : *rows) {
     auto shape = specializer::window_rows_from_json(row.shape_json);
     if (!shape) return shape.error();
-    // The default arithmetic of the journal's target need not be another target's.
     if (request.targets.empty()) wishes.push_back({*shape, row.target, "journal"});
     for (const std::string& target : request.targets) {
-      wishes.push_back({*shape, target, "journal"});
+      wishes.push_back({for_any_target(*shape, row.target), target, "journal"});
     }
   }
   return wishes;
