@@ -33,8 +33,12 @@ std::vector<Entry> candidates(Cache::State& state, std::vector<Entry> entries,
     return entries;
   }
   sort_by_eviction(entries, now_unix_ms());
-  const Budget budget{request.byte_budget.value_or(state.budget.bytes),
-                      request.object_budget.value_or(state.budget.objects)};
+  Usage used;
+  used.objects = entries.size();
+  for (const Entry& entry : entries) used.bytes += entry.bytes;
+  const Budget now = entries.empty() ? state.budget : state.budget_now(used);
+  const Budget budget{request.byte_budget.value_or(now.bytes),
+                      request.object_budget.value_or(now.objects)};
   entries.resize(count_to_evict(entries, budget));
   return entries;
 }
@@ -89,15 +93,17 @@ void Cache::State::keep_budget() {
   const auto now_used = user->index.usage();
   if (!now_used && stores % kListEvery != 1) return;
   const auto used = now_used ? now_used : usage();
-  if (!used || !over_budget(*used)) return;
+  if (!used) return;
+  const Budget allowed = budget_now(*used);
+  if (used->bytes <= allowed.bytes && used->objects <= allowed.objects) return;
 
   const auto locks = user->directory->folder(kLocks, IfMissing::kCreate);
   if (!locks) return;
   const auto turn = FileLock::try_take((*locks)->get(), "gc");
   if (!turn || !turn->has_value()) return;  // Another process is at it.
   GcRequest request;
-  request.byte_budget = budget.bytes - budget.bytes / kSlack;
-  request.object_budget = budget.objects - budget.objects / kSlack;
+  request.byte_budget = allowed.bytes - allowed.bytes / kSlack;
+  request.object_budget = allowed.objects - allowed.objects / kSlack;
   request.mode = GcRequest::Mode::kRemove;
   const auto report = collect(*this, request);
   if (!report) return;
@@ -107,11 +113,14 @@ void Cache::State::keep_budget() {
                   [&](const Entry& entry) { return now - entry.last_used_unix_ms < kThrashMs; });
   if (!thrashes) return;
   reporter.count("budget_thrashed");
+  const bool tight = allowed.bytes < budget.bytes || allowed.objects < budget.objects;
   reporter.tell_once("budget_thrashed",
-                     fmt::format("the budget of {} ({} bytes, {} objects) is too small: objects "
-                                 "used within the hour were evicted; raise BROACH_CACHE_BYTES or "
-                                 "BROACH_CACHE_OBJECTS",
-                                 user->directory->path().string(), budget.bytes, budget.objects));
+                     fmt::format("the budget of {} ({} bytes, {} objects{}) is too small: objects "
+                                 "used within the hour were evicted; {}",
+                                 user->directory->path().string(), allowed.bytes, allowed.objects,
+                                 tight ? ", which its file system's free space bounds" : "",
+                                 tight ? "free some or name another directory (BROACH_CACHE_DIR)"
+                                       : "raise BROACH_CACHE_BYTES or BROACH_CACHE_OBJECTS"));
 }
 
 }  // namespace broach::cache

@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "cache/cache.hpp"
+#include "cache/filesystem.hpp"
+#include "cache/index.hpp"
 
 namespace broach::cache {
 
@@ -11,6 +13,10 @@ struct Budget {
   std::uint64_t bytes = 0;
   std::uint64_t objects = 0;
 };
+
+/// A budget that also leaves a reserve of the file system's bytes and inodes to others: a
+/// twentieth, and no more than 256 MiB and 4,096 files.
+Budget within_free_space(const Budget& budget, const Usage& used, const FreeSpace& space);
 
 /// Sorts entries so that those to give up first come first: many bytes, long unused, quickly made
 /// again.

@@ -1,5 +1,6 @@
 #include "cache/filesystem.hpp"
 
+#include <sys/statvfs.h>
 #include <sys/vfs.h>
 
 #include <array>
@@ -38,6 +39,13 @@ Filesystem filesystem_named(std::uint64_t magic) {
     if (known.magic == magic) return {std::string(known.name), known.reach};
   }
   return {};
+}
+
+FreeSpace free_space_of(int fd) {
+  struct statvfs status {};
+  if (fstatvfs(fd, &status) != 0) return {};
+  return {std::uint64_t{status.f_bavail} * status.f_frsize,
+          std::uint64_t{status.f_blocks} * status.f_frsize, status.f_favail, status.f_files};
 }
 
 Filesystem filesystem_of(int fd) {

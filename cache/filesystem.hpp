@@ -13,6 +13,19 @@ struct Filesystem {
   Reach reach = Reach::kLocal;
 };
 
+/// What a file system has left for this user's files.
+///
+/// Units:   bytes and files (inodes); a total of 0 is one that the file system does not state.
+struct FreeSpace {
+  std::uint64_t bytes = 0;
+  std::uint64_t total_bytes = 0;
+  std::uint64_t files = 0;
+  std::uint64_t total_files = 0;
+};
+
+/// All totals are 0 where it cannot be asked.
+FreeSpace free_space_of(int fd);
+
 /// The file system an open file or directory is on, as statfs tells it.
 Filesystem filesystem_of(int fd);
 

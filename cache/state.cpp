@@ -383,8 +383,9 @@ Result<Usage> Cache::State::usage() {
   return usage;
 }
 
-bool Cache::State::over_budget(const Usage& usage) const {
-  return usage.bytes > budget.bytes || usage.objects > budget.objects;
+Budget Cache::State::budget_now(const Usage& used) {
+  const auto root = user->directory->root(IfMissing::kFail);
+  return root ? within_free_space(budget, used, free_space_of((*root)->get())) : budget;
 }
 
 }  // namespace broach::cache

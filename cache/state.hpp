@@ -91,7 +91,8 @@ struct Cache::State {
   void flush();
   void sweep_once();
   void keep_budget();
-  bool over_budget(const Usage& usage) const;
+  /// The budget that holds now: less than the cache's own on a file system that is nearly full.
+  Budget budget_now(const Usage& used);
   Result<Usage> usage();
 
   /// Every directory, the writable one first.
@@ -102,8 +103,8 @@ struct Cache::State {
   CacheOptions options;
   Budget budget;
   Reporter reporter;
-  MemoryLayer memory;
   Metrics metrics;
+  MemoryLayer memory;
   Records records;
   Flights flights;
   std::unique_ptr<UserLayer> user;  ///< Null: memory only.

@@ -164,4 +164,73 @@ TEST_CASE("a hit in a read-only layer is promoted when the cache closes", "[cach
   CHECK(*hit->object == object);
 }
 
+TEST_CASE("a budget leaves a reserve of the file system's bytes and inodes", "[cache][eviction]") {
+  const Budget wide{std::uint64_t{1} << 40, 1'000'000};
+  const Usage used{1000, 50'000'000};
+  const auto same = [](const Budget& a, const Budget& b) {
+    return a.bytes == b.bytes && a.objects == b.objects;
+  };
+  SECTION("what is not stated bounds nothing") {
+    CHECK(same(within_free_space(wide, used, {}), wide));
+  }
+  SECTION("an empty disk bounds nothing that the cache would want") {
+    const Budget small{1'000'000'000, 2000};
+    const FreeSpace empty{std::uint64_t{1} << 40, std::uint64_t{1} << 40, 1 << 24, 1 << 24};
+    CHECK(same(within_free_space(small, used, empty), small));
+  }
+  SECTION("a small disk keeps a twentieth") {
+    const FreeSpace small{10'000'000, 100'000'000, 300, 2000};
+    const Budget fitting = within_free_space(wide, used, small);
+    CHECK(fitting.bytes == 50'000'000 + 10'000'000 - 5'000'000);
+    CHECK(fitting.objects == 1000 + 300 - 100);
+  }
+  SECTION("a large one no more than 256 MiB and 4,096 files") {
+    const FreeSpace large{std::uint64_t{1} << 30, std::uint64_t{1} << 44, 10'000, 1 << 28};
+    const Budget fitting = within_free_space(wide, used, large);
+    CHECK(fitting.bytes == 50'000'000 + (std::uint64_t{1} << 30) - (std::uint64_t{256} << 20));
+    CHECK(fitting.objects == 1000 + 10'000 - 4096);
+  }
+  SECTION("a full one asks for the reserve back, and never for more than there is") {
+    const FreeSpace full{0, 100'000'000, 0, 100'000};
+    const Budget fitting = within_free_space(wide, used, full);
+    CHECK(fitting.bytes == 45'000'000);
+    CHECK(fitting.objects == 0);
+  }
+}
+
+TEST_CASE("eviction removes objects and never their folders", "[cache][eviction]") {
+  const TempDir dir;
+  Opened cache({dir.path()});
+  fill(cache, 20);
+  const std::size_t shelves = test::files_in(dir.path() / "objects");
+  GcRequest all;
+  all.object_budget = 0;
+  all.mode = GcRequest::Mode::kRemove;
+  const auto report = cache->gc(all);
+  REQUIRE(report);
+  CHECK(report->removed.size() == 20);
+  // On a network file system a folder that is removed may be the one that another process, or a
+  // file that is open there, still needs.
+  CHECK(test::files_in(dir.path() / "objects") == shelves);
+  for (const char* folder : {"objects", "tmp", "locks"})
+    CHECK(fs::is_directory(dir.path() / folder));
+}
+
+TEST_CASE("what is evicted while it is used stays usable", "[cache][eviction]") {
+  const TempDir dir;
+  Opened({dir.path()})->publish(sample_object("a"));
+  Opened user({dir.path()});
+  const auto hit = user->find(sample_object("a").key);
+  REQUIRE(hit);
+  GcRequest all;
+  all.object_budget = 0;
+  all.mode = GcRequest::Mode::kRemove;
+  Opened other({dir.path()});
+  REQUIRE(other->gc(all));
+  CHECK_FALSE(fs::exists(object_path(dir.path(), sample_object("a").key.key)));
+  CHECK(*hit->object == sample_object("a"));
+  CHECK(user->find(sample_object("a").key));  // From memory.
+  CHECK_FALSE(other->find(sample_object("a").key));
+}
+
 }  // namespace broach::cache

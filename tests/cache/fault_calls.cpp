@@ -1,5 +1,6 @@
 #include "tests/cache/fault_calls.hpp"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/file.h>
@@ -29,6 +30,16 @@ bool fails(std::string_view call) {
   return true;
 }
 
+/// Whether the call that just failed is to be done all the same; keeps the failure's errno.
+template <class Call>
+void do_anyway(Call call) {
+  if (armed.effect == Fault::Effect::kNone) return;
+  active = false;  // What it does inside is no further trial.
+  call();
+  active = true;
+  errno = armed.error;
+}
+
 }  // namespace
 
 void arm(const Fault& fault) {
@@ -52,7 +63,10 @@ int disarm() {
 #define BROACH_FAULTY(label, result, name, parameters, arguments, throws)           \
   extern "C" __attribute__((visibility("default"))) result name parameters throws { \
     BROACH_REAL(name);                                                              \
-    if (broach::cache::test::fails(label)) return -1;                               \
+    if (broach::cache::test::fails(label)) {                                        \
+      broach::cache::test::do_anyway([&] { (void)!real arguments; });               \
+      return -1;                                                                    \
+    }                                                                               \
     return real arguments;                                                          \
   }
 
@@ -120,3 +134,30 @@ BROACH_FAULTY("ftruncate", int, ftruncate, (int fd, off_t bytes), (fd, bytes), n
 BROACH_FAULTY("ftruncate", int, ftruncate64, (int fd, off64_t bytes), (fd, bytes), noexcept)
 BROACH_FAULTY("faccessat", int, faccessat, (int at, const char* path, int mode, int flags),
               (at, path, mode, flags), noexcept)
+
+extern "C" __attribute__((visibility("default"))) DIR* fdopendir(int fd) noexcept {
+  BROACH_REAL(fdopendir);
+  if (broach::cache::test::fails("fdopendir")) return nullptr;
+  return real(fd);
+}
+
+extern "C" __attribute__((visibility("default"))) dirent* readdir(DIR* stream) {
+  BROACH_REAL(readdir);
+  if (broach::cache::test::fails("readdir")) return nullptr;
+  return real(stream);
+}
+
+// Its third argument is a number or a pointer, by the command: a pointer's room holds either.
+#define BROACH_FAULTY_FCNTL(name)                                                        \
+  extern "C" __attribute__((visibility("default"))) int name(int fd, int command, ...) { \
+    BROACH_REAL(name);                                                                   \
+    va_list more;                                                                        \
+    va_start(more, command);                                                             \
+    void* const argument = va_arg(more, void*);                                          \
+    va_end(more);                                                                        \
+    if (broach::cache::test::fails("fcntl")) return -1;                                  \
+    return real(fd, command, argument);                                                  \
+  }
+
+BROACH_FAULTY_FCNTL(fcntl)
+BROACH_FAULTY_FCNTL(fcntl64)

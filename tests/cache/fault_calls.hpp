@@ -11,13 +11,17 @@ struct Fault {
   int nth = 1;            ///< The first call that fails.
   int error = 0;          ///< errno of the failure.
   enum class Span { kOnce, kFromThenOn } span = Span::kOnce;
+  /// Whether a call that is said to have failed was done: a network file system may lose the
+  /// answer.
+  enum class Effect { kNone, kDone } effect = Effect::kNone;
 };
 
 /// The calls that can be made to fail.
 inline constexpr std::string_view kFaultyCalls[] = {
-    "open",    "openat",   "mkdir",    "mkdirat",   "read",      "pread",    "write", "pwrite",
-    "fsync",   "rename",   "renameat", "unlink",    "unlinkat",  "flock",    "fstat", "stat",
-    "fstatat", "futimens", "fchmodat", "ftruncate", "faccessat", "fdatasync"};
+    "open",      "openat", "mkdir",     "mkdirat",  "read",     "pread",     "write",
+    "pwrite",    "fsync",  "rename",    "renameat", "unlink",   "unlinkat",  "flock",
+    "fstat",     "stat",   "fstatat",   "futimens", "fchmodat", "ftruncate", "faccessat",
+    "fdatasync", "fcntl",  "fdopendir", "readdir"};
 
 void arm(const Fault& fault);
 

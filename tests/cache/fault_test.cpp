@@ -1,6 +1,9 @@
 // Storage that fails: injected errors at every system call, and file systems that are really full.
 #include <sys/mount.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#include <algorithm>
 
 #include "tests/cache/fault_calls.hpp"
 #include "tests/cache/samples.hpp"
@@ -54,7 +57,7 @@ TEST_CASE("no failing system call fails a request or leaves damage", "[cache][fa
     CHECK(worker.wait() == 0);
     // Rarely used calls may not occur at all; those that the cache is made of must.
     for (const std::string_view needed : {"openat", "mkdirat", "pread", "write", "fsync", "flock",
-                                          "renameat", "fstat", "fstatat"}) {
+                                          "renameat", "fstat", "fstatat", "fcntl", "readdir"}) {
       if (call == needed) CHECK(injected > "0");
     }
   }
@@ -70,6 +73,8 @@ TEST_CASE("a full disk costs nothing but the storing", "[cache][fault]") {
   const std::string limit = GENERATE("size=256k", "nr_inodes=12");
   const SmallDisk disk(limit);
   if (!disk.mounted()) BROACH_SKIP("mounting a tmpfs needs root");
+  // Others' bytes: nothing that the cache could evict makes room.
+  if (limit == "size=256k") test::write_text(disk.path() / "filler", std::string(230'000, 'x'));
   Opened cache({disk.path() / "cache"});
   for (int i = 0; i < 100; ++i) {
     const Object object = sample_object(name_of(i), 20'000);
@@ -92,6 +97,60 @@ TEST_CASE("a full disk costs nothing but the storing", "[cache][fault]") {
   const std::uint64_t before = cache->counters()["published"];
   cache->publish(sample_object("later"));
   CHECK(cache->counters()["published"] == before + 1);
+}
+
+TEST_CASE("a small file system is never filled up", "[cache][fault]") {
+  // 256 of the inodes go to folders; a twentieth of all must stay free.
+  const std::string limit = GENERATE("size=64m,nr_inodes=400", "size=16m");
+  const SmallDisk disk(limit);
+  if (!disk.mounted()) BROACH_SKIP("mounting a tmpfs needs root");
+  Opened cache({disk.path() / "cache"});
+  for (int i = 0; i < 300; ++i) cache->publish(sample_object(name_of(i), 100'000));
+  CHECK(cache->counters()["store_failed"] == 0);
+  CHECK(cache->counters()["evicted"] > 0);
+  CHECK(cache.told("which its file system's free space bounds"));
+  CHECK(cache->verify()->damaged == 0);
+}
+
+TEST_CASE("a user without a home, and a stranger in every directory, is told once and served",
+          "[cache][fault]") {
+  const pid_t child = fork();
+  if (child == 0) {
+    // A random user of a container: no name, HOME=/, and the root directory is root's.
+    if (geteuid() == 0 && (setgid(54'321) != 0 || setuid(54'321) != 0)) _exit(10);
+    Opened cache({"/.cache/broach"});
+    const Object object = sample_object("a");
+    int made = 0;
+    for (int i = 0; i < 3; ++i) {
+      const auto hit = cache->find_or_make(object.key, [&](const Stage&) -> Result<Object> {
+        ++made;
+        return object;
+      });
+      if (!hit || *hit->object != object) _exit(11);
+    }
+    if (made != 1) _exit(12);
+    // One line for the directory, one that says what follows from it.
+    if (cache.notices->size() != 2 || !cache.told("kept in memory only")) _exit(13);
+    _exit(0);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  REQUIRE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 10) BROACH_SKIP("this machine does not let a process change its user");
+  CHECK(WEXITSTATUS(status) == 0);
+}
+
+TEST_CASE("a cache writes nothing outside its directory", "[cache][fault]") {
+  const TempDir dir;
+  const TempDir elsewhere;
+  const std::string other = elsewhere.path().string();
+  ChildProcess worker("/usr/bin/env",
+                      {"--chdir", other, "TMPDIR=" + other, "SQLITE_TMPDIR=" + other,
+                       "HOME=" + other, BROACH_CACHE_WORKER, "churn-once", dir.path().string()});
+  CHECK(worker.read_line() == "ready");
+  CHECK(worker.wait() == 0);
+  CHECK(test::files_in(dir.path()) > 2);
+  CHECK(test::files_in(elsewhere.path()) == 0);
 }
 
 TEST_CASE("a disk that is full from the start is memory only", "[cache][fault]") {

@@ -145,6 +145,31 @@ TEST_CASE("a holder that is stopped is not waited for", "[cache][turn][multiproc
   CHECK(told[0].find("compile") != std::string::npos);
 }
 
+TEST_CASE("a holder that moves on is waited for, however long it takes",
+          "[cache][turn][multiprocess]") {
+  const TempDir dir;
+  ChildProcess holder(kWorker, {"walk", dir.path().string(), "a"});
+  REQUIRE(holder.read_line() == "ready");
+  auto directory = Directory::open(dir.path(), Trust::kOwn);
+  REQUIRE(directory);
+  Reporter reporter{Notice()};
+  // No patience with a stage that lasts: the wait goes on because each look finds another one.
+  Turn::Patience patience;
+  patience.stage = std::chrono::minutes(0);
+  const auto start = std::chrono::steady_clock::now();
+  const Turn turn = Turn::take(
+      **directory, sample_key("a").key, reporter,
+      [&] {
+        holder.write_line();
+        CHECK(holder.read_line() == "ready");
+        return std::chrono::steady_clock::now() - start > std::chrono::milliseconds(500);
+      },
+      patience);
+  CHECK(turn.served());
+  CHECK(turn.waited());
+  CHECK(reporter.counters()["holder_stalled"] == 0);
+}
+
 TEST_CASE("a stage that never ends is not waited for", "[cache][turn][multiprocess]") {
   const TempDir dir;
   ChildProcess holder(kWorker, {"hold", dir.path().string(), "a", "compile"});

@@ -97,34 +97,56 @@ int fleet_hold(const std::string& directory, const std::string& name, const std:
   return 0;
 }
 
-// churn DIR SEED: stores, reads and evicts until it is killed; what it reads must be right.
+// walk DIR NAME: takes the key's turn and goes to another stage at each line.
+int walk(const std::string& directory, const std::string& name) {
+  const auto cache = open_cache(directory);
+  (void)cache->find_or_make(test::sample_key(name), [&](const Stage& stage) -> Result<Object> {
+    for (int step = 0; std::cin; ++step) {
+      stage("step " + std::to_string(step));
+      ready();
+      wait_for_line();
+    }
+    return Error{ErrorCode::kIo, "the test ended", ""};
+  });
+  return 0;
+}
+
+// Stores, reads and evicts for a while; false when what was read was wrong.
+bool churn_round(const std::string& directory, std::mt19937& random) {
+  const auto cache = open_cache(directory, 24);
+  for (int i = 0; i < 50; ++i) {
+    const std::string name = "churn" + std::to_string(random() % 32);
+    const Object object = test::sample_object(name, 1000 + 7919 * (random() % 4 == 0));
+    const auto hit = cache->find(object.key);
+    if (hit) {
+      const std::size_t bytes = hit->object->payload.size() == 1000 ? 1000 : 8919;
+      if (*hit->object != test::sample_object(name, bytes)) return false;
+    }
+    if (!hit || random() % 4 == 0) cache->publish(object);
+    if (random() % 16 == 0) {
+      GcRequest request;
+      request.keys = {object.key.key};
+      request.mode = GcRequest::Mode::kRemove;
+      (void)cache->gc(request);
+    }
+    if (random() % 16 == 0) (void)cache->entries();
+  }
+  return true;
+}
+
+// churn DIR SEED: until it is killed; what it reads must be right.
 int churn(const std::string& directory, unsigned seed) {
   std::mt19937 random(seed);
   ready();
-  for (;;) {
-    const auto cache = open_cache(directory, 24);
-    for (int i = 0; i < 50; ++i) {
-      const std::string name = "churn" + std::to_string(random() % 32);
-      const Object object = test::sample_object(name, 1000 + 7919 * (random() % 4 == 0));
-      const auto hit = cache->find(object.key);
-      if (hit && hit->object->payload.size() != 1000 &&
-          *hit->object != test::sample_object(name, 8919)) {
-        return 3;
-      }
-      if (hit && hit->object->payload.size() == 1000 &&
-          *hit->object != test::sample_object(name, 1000)) {
-        return 3;
-      }
-      if (!hit || random() % 4 == 0) cache->publish(object);
-      if (random() % 16 == 0) {
-        GcRequest request;
-        request.keys = {object.key.key};
-        request.mode = GcRequest::Mode::kRemove;
-        (void)cache->gc(request);
-      }
-      if (random() % 16 == 0) (void)cache->entries();
-    }
-  }
+  while (churn_round(directory, random)) continue;
+  return 3;
+}
+
+// churn-once DIR
+int churn_once(const std::string& directory) {
+  std::mt19937 random(1);
+  ready();
+  return churn_round(directory, random) ? 0 : 3;
 }
 
 // lock-index FILE: keeps an SQLite file locked against everyone until a line comes.
@@ -147,9 +169,11 @@ int run(int argc, char* argv[]) {
   if (words.size() == 5 && words[0] == "fleet-hold") {
     return fleet_hold(words[1], words[2], words[3], words[4]);
   }
+  if (words.size() == 3 && words[0] == "walk") return walk(words[1], words[2]);
   if (words.size() == 3 && words[0] == "churn") {
     return churn(words[1], static_cast<unsigned>(std::stoul(words[2])));
   }
+  if (words.size() == 2 && words[0] == "churn-once") return churn_once(words[1]);
   if (words.size() == 2 && words[0] == "lock-index") return lock_index(words[1]);
   std::cerr << "cache_worker: unknown command\n";
   return 2;
