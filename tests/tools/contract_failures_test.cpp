@@ -2,6 +2,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "specializer/plan.hpp"
 #include "specializer/target.hpp"
@@ -48,6 +49,16 @@ void exchange(const Bench& bench, const specializer::Plan& binary, const special
   bench.forge->cache().publish(std::move(object));
 }
 
+LimitReport limits_of(const Bench& bench, const std::string& target, const WindowRowsShape& shape) {
+  LimitRequest request;
+  request.toolchains = {{"", bench.forge}};
+  request.targets = {target};
+  request.kernels = {{shape, {}}, {shape, {"", Switch::kOn}}};
+  std::vector<LimitReport> reports = check_limits(request);
+  REQUIRE(reports.size() == 1);
+  return std::move(reports.front());
+}
+
 bool holds(const std::string& text, std::string_view words) {
   return text.find(words) != std::string::npos;
 }
@@ -77,7 +88,7 @@ TEST_CASE("the command ends with 0 when its control is red and with 1 when it is
            plan_of(host.bench, shape, std::string(kFault)));
   const test::Ended missed = run_control(host.dir.path());
   CHECK(missed.status == 1);
-  CHECK(holds(missed.out, "MISSED merge_unscaled (gate 3): stayed green\n"));
+  CHECK(holds(missed.out, "MISSED merge_unscaled (chunk256 decode), gate 3: stayed green\n"));
   CHECK(holds(missed.out, "1 controls: 0 red as planted, 1 missed"));
 }
 
@@ -165,7 +176,7 @@ TEST_CASE("a target that the compiler does not know is not compiled and no probl
   const auto other = specializer::parse_target(on_arm ? "host-x86-64-v3" : "host-aarch64");
   REQUIRE(other);
   const WindowRowsShape shape = control_case(planted_fault()).recipe.shape;
-  const LimitReport report = check_limits(*host.bench.forge, *other, {shape, shape});
+  const LimitReport report = limits_of(host.bench, other->name, shape);
   const std::string line = line_of(report);
   INFO(line);
   CHECK(report.problems.empty());
@@ -181,14 +192,14 @@ TEST_CASE("limits that are not the binary's are a problem", "[tools][contract][l
   const WindowRowsShape shape = control_case(planted_fault()).recipe.shape;
   const specializer::Plan plan = plan_of(host.bench, shape, "");
   cache::Object object = object_of(host.bench, plan);
-  CHECK(check_limits(*host.bench.forge, target, {shape}).problems.empty());
+  CHECK(limits_of(host.bench, target.name, shape).problems.empty());
 
   const test::OpenedRuntime other("host");
   REQUIRE(other.runtime);
   REQUIRE_FALSE(object.limits.empty());
   object.limits.front().static_shared = object.limits.front().static_shared.value_or(0) + 16;
   other.bench.forge->cache().publish(std::move(object));
-  const LimitReport report = check_limits(*other.bench.forge, target, {shape});
+  const LimitReport report = limits_of(other.bench, target.name, shape);
   REQUIRE(report.problems.size() == 1);
   CHECK(holds(report.problems.front(), "its binary read again differ: static_shared"));
   CHECK(line_of(report).starts_with("FAIL "));

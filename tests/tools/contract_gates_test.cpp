@@ -6,6 +6,7 @@
 #include "tests/tools/opened_runtime.hpp"
 #include "tests/tools/reference/chunk256.hpp"
 #include "tests/tools/reference/portable_exponential.hpp"
+#include "tests/tools/reference/tile64.hpp"
 #include "tools/contract/contract.hpp"
 #include "tools/contract/report.hpp"
 
@@ -42,7 +43,9 @@ void check_against_reference(const Bench& bench, const DecodeCase& one) {
   if (!kernel) FAIL(kernel.error().message << kernel.error().detail);
   auto out = kernel->run(*problem);
   if (!out) FAIL(out.error().message);
-  const auto reference = test::chunk256_reference(*problem, test::portable_exponential);
+  const auto reference = one.recipe.shape.arith == Arith::kChunk256
+                             ? test::chunk256_reference(*problem, test::portable_exponential)
+                             : test::tile64_reference(*problem);
   CHECK(digest_of(*problem, *out) == digest_of(*problem, reference));
 }
 
@@ -66,7 +69,7 @@ TEST_CASE("a small kernel passes gates 1 to 4 on the host and leaves a receipt",
   const auto receipts = host.runtime->state().forge.cache().receipts(kernel.key);
   REQUIRE(receipts);
   REQUIRE(receipts->size() == 1);
-  CHECK(receipts->front().gates_json == receipt_json(kernel));
+  CHECK(receipts->front().gates_json == receipt_json({&kernel}));
   CHECK(summary_of(report) ==
         "SUMMARY " + report.target +
             " 1 kernels: 1 pass gates 1-4, 0 fail, 0 known findings; 0 controls: 0 red as planted, "
@@ -139,6 +142,11 @@ TEST_CASE("the host's kernel has the bits of the arithmetic in plain C++",
   REQUIRE(host.runtime);
   check_against_reference(host.bench, small_case());
   check_against_reference(host.bench, ragged_decodes()[2]);  // D 80 has absent lanes.
+  for (DecodeCase tiles : {ragged_decodes(Arith::kTile64)[1], ragged_prompts(Arith::kTile64)[1]}) {
+    tiles.recipe.rows.resize(16);
+    if (tiles.recipe.shape.form == Form::kPrompt) tiles.recipe.sequence_rows = {1, 15};
+    check_against_reference(host.bench, tiles);
+  }
 }
 
 TEST_CASE("every ragged case has the bits of the arithmetic in plain C++",
@@ -146,6 +154,10 @@ TEST_CASE("every ragged case has the bits of the arithmetic in plain C++",
   Opened host("host");
   REQUIRE(host.runtime);
   for (const DecodeCase& one : ragged_decodes()) check_against_reference(host.bench, one);
+  for (const DecodeCase& one : ragged_decodes(Arith::kTile64))
+    check_against_reference(host.bench, one);
+  for (const DecodeCase& one : ragged_prompts(Arith::kTile64))
+    check_against_reference(host.bench, one);
 }
 
 TEST_CASE("the whole contract passes on a CUDA device, its bits the host's",
@@ -154,9 +166,9 @@ TEST_CASE("the whole contract passes on a CUDA device, its bits the host's",
   if (!cuda.runtime) BROACH_SKIP(cuda.why);
   Opened host("host");
   REQUIRE(host.runtime);
-  ContractRequest request = whole_contract(cuda.bench.device->target());
+  ContractRequest request = contract_of(cuda.bench.device->target(), Sweep::kWhole);
   request.host = &host.bench;
-  request.limit_targets.clear();
+  request.limits.targets.clear();
   const ContractReport report = run_contract(cuda.bench, request);
   for (const KernelReport& kernel : report.kernels) {
     INFO(line_of(kernel));

@@ -233,7 +233,7 @@ TEST_CASE("a short output or an arithmetic without bounds is refused", "[tools][
   CHECK_FALSE(check_decode(problem, out));
   out.push_back(0);
   CHECK(check_decode(problem, out));
-  problem.shape.arith = Arith::kMma32;
+  problem.shape.arith = Arith::kDefault;
   CHECK_FALSE(check_decode(problem, out));
 }
 

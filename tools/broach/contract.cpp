@@ -25,6 +25,8 @@ struct Wanted {
   bool digests = false;
   std::vector<int> gates{1, 2, 3, 4, 5};
   std::uint32_t jobs = 0;
+  std::string sweep;
+  std::vector<std::string> limits_for;
 };
 
 Result<Runtime> open(const Session& session, const std::string& device) {
@@ -44,8 +46,15 @@ void keep_only(const std::string& word, contract::ContractRequest& request) {
     return one.name.find(word) == std::string::npos;
   });
   std::erase_if(request.controls, [&](const contract::Control& one) {
-    return one.name.find(word) == std::string_view::npos;
+    return contract::name_of(one).find(word) == std::string::npos;
   });
+}
+
+// A chip has the cores and the time; the host's run is what a change waits for.
+contract::Sweep sweep_of(const Wanted& wanted, const specializer::Target& target) {
+  const bool chip = target.vendor != specializer::Vendor::kHost;
+  const bool whole = wanted.sweep.empty() ? chip : wanted.sweep == "whole";
+  return whole ? contract::Sweep::kWhole : contract::Sweep::kQuick;
 }
 
 // `--gates` keeps those gates, and the controls that they have to see.
@@ -58,7 +67,7 @@ void keep_gates(const std::vector<int>& gates, contract::ContractRequest& reques
                 [&](const contract::Control& control) { return left_out(control.gate); });
   if (request.gates.empty()) request.cases.clear();
   if (std::find(gates.begin(), gates.end(), kLimitsGate) == gates.end()) {
-    request.limit_targets.clear();
+    request.limits.targets.clear();
   }
 }
 
@@ -83,9 +92,12 @@ Result<ExitStatus> run(Session& session, const Wanted& wanted) {
   auto runtime = open(session, wanted.device);
   if (!runtime) return runtime.error();
   const specializer::Target& target = runtime->state().device->target();
-  contract::ContractRequest request = contract::whole_contract(target);
+  contract::ContractRequest request = contract::contract_of(target, sweep_of(wanted, target));
   keep_only(wanted.only, request);
   keep_gates(wanted.gates, request);
+  if (!wanted.limits_for.empty() && !request.limits.targets.empty()) {
+    request.limits.targets = wanted.limits_for;
+  }
   request.jobs = wanted.jobs;
   Output& output = session.output();
   if (wanted.list) {
@@ -134,6 +146,13 @@ void add_contract(CLI::App& app, Invocation& invocation) {
       .add_option("--gates", wanted->gates, "Gates to run, as 1,2,3,4 (5: every target's limits)")
       ->delimiter(',')
       ->check(CLI::Range(1, kLimitsGate));
+  command
+      .add_option("--sweep", wanted->sweep,
+                  "quick or whole: fewer cases, or all (default: quick on the host)")
+      ->check(CLI::IsMember({"quick", "whole"}));
+  command
+      .add_option("--limits-for", wanted->limits_for, "Targets of gate 5 (default: the sweep's)")
+      ->delimiter(',');
   command.add_option("--jobs", wanted->jobs, "Compiles and cases at a time (default: one a core)")
       ->check(CLI::PositiveNumber);
   command.footer(

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <memory>
 #include <optional>
-#include <variant>
 
 #include "broach/runtime.hpp"
 #include "runtime/runtime_state.hpp"
@@ -33,17 +32,6 @@ struct Wanted {
 
 constexpr std::int32_t kDecodeRows = 3;
 constexpr std::int32_t kPromptRows = 64;
-
-using Case = std::variant<contract::DecodeCase, contract::PromptCase>;
-
-const std::string& name_of(const Case& one) {
-  return std::visit([](const auto& each) -> const std::string& { return each.name; }, one);
-}
-
-const WindowRowsShape& shape_of(const Case& one) {
-  return std::visit([](const auto& each) -> const WindowRowsShape& { return each.recipe.shape; },
-                    one);
-}
 
 /// What the run found, and how the kernel was come by.
 struct Ran {
@@ -90,7 +78,7 @@ Result<std::optional<contract::ImageRows>> image_rows(const std::string& text) {
                fmt::format("--hi {} is not first:last, such as 40:300", text), ""};
 }
 
-Result<Case> prompt_case(const Wanted& wanted, const WindowRowsShape& shape) {
+Result<contract::DecodeCase> prompt_case(const Wanted& wanted, const WindowRowsShape& shape) {
   auto image = image_rows(wanted.image);
   if (!image) return image.error();
   const contract::PromptChunk chunk{0, wanted.p0, wanted.rows.value_or(kPromptRows), *image};
@@ -99,18 +87,18 @@ Result<Case> prompt_case(const Wanted& wanted, const WindowRowsShape& shape) {
                   *image ? fmt::format(", rows {} see each other", wanted.image) : std::string()),
       shape, wanted.kv_heads, {chunk});
   if (!made) return made.error();
-  return Case(std::move(*made));
+  return made;
 }
 
 // A shape that names neither its heads' size nor their number is the Gemma-4-like one.
-Result<Case> chosen_case(const Wanted& wanted) {
+Result<contract::DecodeCase> chosen_case(const Wanted& wanted) {
   auto words = split_shape(wanted.shape);
   if (!words) return words.error();
   auto shape = specializer::parse_window_rows(words->words);
   if (!shape) return shape.error();
   const std::int32_t rows = wanted.rows.value_or(kDecodeRows);
   if (words->words.empty()) {
-    return Case(contract::gemma_decode(rows, contract::CaseSize::kFull, Arith::kDefault));
+    return contract::gemma_decode(rows, contract::CaseSize::kFull, Arith::kDefault);
   }
   if (shape->head_dim == 0 && shape->gqa_ratio == 0) {
     const WindowRowsShape gemma = contract::gemma_decode(1, contract::CaseSize::kFull).recipe.shape;
@@ -122,7 +110,7 @@ Result<Case> chosen_case(const Wanted& wanted) {
     }
   }
   if (shape->form == Form::kPrompt) return prompt_case(wanted, *shape);
-  return Case(contract::made_decode(*shape, rows, wanted.kv_heads, wanted.position));
+  return contract::made_decode(*shape, rows, wanted.kv_heads, wanted.position);
 }
 
 Result<Ran> run_case(Session& session, const Wanted& wanted) {
@@ -144,12 +132,12 @@ Result<Ran> run_case(Session& session, const Wanted& wanted) {
                    ""};
     }
   }
-  auto plan = specializer::plan(shape_of(*chosen), target);
+  auto plan = specializer::plan(chosen->recipe.shape, target);
   if (!plan) return plan.error();
   const auto start = std::chrono::steady_clock::now();
   auto artifact = runtime->state().forge.obtain(*plan, specializer::OnMiss::kCompile);
   if (!artifact) return artifact.error();
-  auto op = runtime->window_rows(shape_of(*chosen));
+  auto op = runtime->window_rows(chosen->recipe.shape);
   if (!op) return op.error();
   const std::chrono::duration<double> ready = std::chrono::steady_clock::now() - start;
   contract::RunOptions run_options;
@@ -157,15 +145,11 @@ Result<Ran> run_case(Session& session, const Wanted& wanted) {
                                    ? wanted.launches
                                    : (target.vendor == specializer::Vendor::kHost ? 5 : 100);
   runtime::Device& on = *runtime->state().device;
-  const auto* prompt = std::get_if<contract::PromptCase>(&*chosen);
-  auto report = prompt != nullptr
-                    ? contract::run_prompt(*runtime, on, *prompt, run_options)
-                    : contract::run_decode(*runtime, on, std::get<contract::DecodeCase>(*chosen),
-                                           run_options);
+  auto report = contract::run_decode(*runtime, on, *chosen, run_options);
   if (!report) return report.error();
   Ran ran;
   ran.report = std::move(*report);
-  ran.name = name_of(*chosen);
+  ran.name = chosen->name;
   ran.key = artifact->object->key.key.hex();
   ran.shape_json = plan->shape_json;
   ran.compiled = artifact->compiled;

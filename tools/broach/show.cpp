@@ -6,6 +6,7 @@
 #include "tools/broach/format.hpp"
 #include "tools/broach/key_fields.hpp"
 #include "tools/broach/records.hpp"
+#include "tools/contract/report.hpp"
 
 namespace broach::tool {
 namespace {
@@ -128,9 +129,9 @@ std::string to_text(const Shown& shown, bool source) {
   }
   text += limits.text();
   for (const cache::Receipt& row : shown.receipts) {
-    text +=
-        fmt::format("\nreceipt: {}, driver {}, {}, broach {}: {}\n", row.device, row.driver,
-                    time_text(row.created_unix_ms), row.broach_version, one_line(row.gates_json));
+    text += fmt::format("\nreceipt: {}, driver {}, {}, broach {}: {}\n", row.device, row.driver,
+                        time_text(row.created_unix_ms), row.broach_version,
+                        contract::receipt_words(row.gates_json));
   }
   if (!object.provenance.log.empty()) {
     text += fmt::format("\ncompiler's log:\n{}\n", object.provenance.log);

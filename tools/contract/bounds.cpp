@@ -31,7 +31,7 @@ FormBounds common_bounds(const WindowRowsShape& shape) {
 // and half of the least subnormal where it ends.
 void add_representation(const WindowRowsShape& shape, FormBounds& bounds) {
   const double unit = shape.dtype == Dtype::kBf16 ? 0x1p-8 : 0x1p-11;
-  const bool halves = shape.form == Form::kPrompt && shape.p32 == Switch::kOn;
+  const bool halves = shape.p32 == Switch::kOn;
   bounds.p_relative = halves ? unit * unit : unit;
   bounds.p_absolute = shape.dtype == Dtype::kBf16 ? 0x1p-134 : 0x1p-25;
   bounds.halves = halves ? 2 : 1;
@@ -72,6 +72,26 @@ FormBounds tile64_bounds(const WindowRowsShape& shape, std::int64_t tiles) {
   return bounds;
 }
 
+FormBounds mma32_bounds(const WindowRowsShape& shape, std::int64_t tiles) {
+  constexpr std::uint32_t kSliceDims = 128;
+  FormBounds bounds = common_bounds(shape);
+  const double sink = shape.sinks == Switch::kOn ? 1 : 0;
+  bounds.score_step = kMatrixStep;
+  bounds.slice_dims = static_cast<std::int32_t>(kSliceDims);
+  // The slices' values are added in order.
+  bounds.score_chain = gamma_of(static_cast<double>((shape.head_dim - 1) / kSliceDims));
+  bounds.value_step = kMatrixStep;
+  bounds.exponentials = 1 + sink;  // exp(s_j - m), and a sink's a.
+  bounds.tile_keys = 32;
+  // An fma a tile; the sink's a multiplies once more.
+  const auto folds = static_cast<double>(tiles);
+  bounds.numerator_chain = gamma_of(folds + sink);
+  // A tile's sum: a pair, a chain of 3, two joins; then as above.
+  bounds.denominator_chain = gamma_of(6 + folds + sink);
+  add_representation(shape, bounds);
+  return bounds;
+}
+
 Result<FormBounds> bounds_of(const WindowRowsShape& shape, std::int64_t first_position,
                              std::int64_t keys) {
   const auto pieces = [&](std::int64_t size) {
@@ -82,12 +102,13 @@ Result<FormBounds> bounds_of(const WindowRowsShape& shape, std::int64_t first_po
       return chunk256_bounds(shape, keys, pieces(256));
     case Arith::kTile64:
       return tile64_bounds(shape, pieces(64));
-    case Arith::kDefault:
     case Arith::kMma32:
+      return mma32_bounds(shape, pieces(32));
+    case Arith::kDefault:
       break;
   }
   return Error{ErrorCode::kUnsupported,
-               "the range checker has bounds for arith=chunk256 and arith=tile64, not for this one",
+               "the range checker needs a shape whose arithmetic is resolved; this one has default",
                ""};
 }
 

@@ -24,8 +24,10 @@ constexpr double gamma_of(double roundings, double unit = kFloatUnit) noexcept {
 struct FormBounds {
   /// A score made by fma chains and trees: error at most this times sum |scale q k|.
   double score_chain = 0;
-  /// A score made by k16 matrix steps: each adds at most this times |acc| + sum |ab|.
+  /// A score made by k16 matrix steps: each adds at most this times |acc| + sum |ab|; and the dims
+  /// after which a chain of steps begins again from 0. 0: one chain over all dims.
   double score_step = 0;
+  std::int32_t slice_dims = 0;
   /// What comes after the dot product (scale): relative to the score.
   double score_relative = 0;
   /// tanh of the softcap: relative to its result.
@@ -59,6 +61,9 @@ FormBounds chunk256_bounds(const WindowRowsShape& shape, std::int64_t keys, std:
 
 /// The bounds of `tile64`, in either form, for a row that sees keys of `tiles` tiles.
 FormBounds tile64_bounds(const WindowRowsShape& shape, std::int64_t tiles);
+
+/// The bounds of `mma32` for a row that sees keys of `tiles` tiles.
+FormBounds mma32_bounds(const WindowRowsShape& shape, std::int64_t tiles);
 
 /// The bounds of a row that sees `keys` keys from `first_position` on, by the shape's arithmetic.
 ///

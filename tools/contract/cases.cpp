@@ -4,6 +4,7 @@
 #include <array>
 #include <iterator>
 #include <span>
+#include <string_view>
 
 namespace broach::contract {
 namespace {
@@ -11,6 +12,20 @@ namespace {
 constexpr std::int32_t kWindow = 1024;
 constexpr std::int32_t kRing = 1536;
 constexpr std::int32_t kStreams = 3;
+
+// Cases were named before there was a second arithmetic.
+std::string_view words_of(Arith arith) {
+  switch (arith) {
+    case Arith::kTile64:
+      return " tile64";
+    case Arith::kMma32:
+      return " mma32";
+    case Arith::kDefault:
+    case Arith::kChunk256:
+      break;
+  }
+  return "";
+}
 
 std::string name_of_layout(const KvLayout& layout) {
   switch (layout.kind) {
@@ -22,21 +37,6 @@ std::string name_of_layout(const KvLayout& layout) {
       return "paged(" + std::to_string(layout.length) + ")";
   }
   return "unknown";
-}
-
-std::string name_of_shape(const WindowRowsShape& shape) {
-  return std::string(shape.dtype == Dtype::kBf16 ? "bf16" : "f16") + " D" +
-         std::to_string(shape.head_dim) + " G" + std::to_string(shape.gqa_ratio) + " W" +
-         std::to_string(shape.window) + " " + name_of_layout(shape.kv_layout) +
-         (shape.softcap == Switch::kOn ? " softcap" : "") +
-         (shape.sinks == Switch::kOn ? " sinks" : "") +
-         (shape.arith == Arith::kTile64 ? " tile64" : "");
-}
-
-// What sets a case's name apart from the same rows in other sizes and arithmetics.
-std::string suffix(CaseSize size, Arith arith) {
-  return std::string(size == CaseSize::kCut ? ", cut" : "") +
-         (arith == Arith::kTile64 ? ", tile64" : "");
 }
 
 // Rows over streams in turn, each stream's rows going back from its newest position in steps that
@@ -70,7 +70,7 @@ DecodeCase gemma(std::string name, std::int32_t rows, std::int32_t kv_heads, Cas
   // Positions whose rings have wrapped 26 times, 4 times, and just once.
   static constexpr std::array<std::int32_t, kStreams> kNewest = {39'999, 6'143, 1'600};
   DecodeCase made;
-  made.name = name + " sliding decode of " + std::to_string(rows) + suffix(size, arith);
+  made.name = name + " sliding decode of " + std::to_string(rows) + suffix_of(size, arith);
   made.recipe.shape = gemma_shape(arith);
   made.recipe.kv_heads = size == CaseSize::kFull ? kv_heads : 1;
   made.recipe.rows = spread(rows, kNewest, kRing - kWindow);
@@ -82,7 +82,7 @@ DecodeCase no_window(CaseSize size, Arith arith) {
   static constexpr std::array<std::int32_t, kStreams> kFull = {8'191, 3'000, 511};
   static constexpr std::array<std::int32_t, kStreams> kCut = {1'100, 600, 255};
   DecodeCase made;
-  made.name = "12B no-window decode of 5 over a linear cache" + suffix(size, arith);
+  made.name = "12B no-window decode of 5 over a linear cache" + suffix_of(size, arith);
   made.recipe.shape = gemma_shape(arith);
   made.recipe.shape.window = 0;
   made.recipe.shape.kv_layout = {};
@@ -96,7 +96,7 @@ DecodeCase ratio(std::uint32_t gqa_ratio, CaseSize size, Arith arith) {
   static constexpr std::array<std::int32_t, 2> kFull = {4'500, 1'023};
   static constexpr std::array<std::int32_t, 2> kCut = {700, 256};
   DecodeCase made;
-  made.name = "ratio " + std::to_string(gqa_ratio) + " decode of 4" + suffix(size, arith);
+  made.name = "ratio " + std::to_string(gqa_ratio) + " decode of 4" + suffix_of(size, arith);
   made.recipe.shape = gemma_shape(arith);
   made.recipe.shape.head_dim = 128;
   made.recipe.shape.gqa_ratio = gqa_ratio;
@@ -118,6 +118,9 @@ struct Ragged {
   KvLayout layout;
   Dtype dtype;
   std::int32_t kv_heads;
+  Switch softcap = Switch::kOff;
+  Switch sinks = Switch::kOff;
+  Switch p32 = Switch::kOff;
 };
 
 constexpr KvLayout kLinear = {};
@@ -135,10 +138,18 @@ constexpr Ragged kRagged[] = {
     {256, 2, 100, ring(130), Dtype::kF16, 2},  {256, 16, 0, kLinear, Dtype::kBf16, 1},
     {512, 3, 64, ring(64), Dtype::kBf16, 1},   {512, 8, 0, kLinear, Dtype::kF16, 1},
 };
-constexpr Ragged kRaggedPaged[] = {
+// Pages, and what a shape can switch on.
+constexpr Switch kOn = Switch::kOn;
+constexpr Switch kOff = Switch::kOff;
+constexpr Ragged kRaggedOptions[] = {
     {64, 2, 0, paged(16), Dtype::kBf16, 2},
     {128, 8, 257, paged(64), Dtype::kF16, 1},
     {256, 2, 100, paged(256), Dtype::kBf16, 1},
+    {64, 2, 257, ring(290), Dtype::kF16, 2, kOn, kOn},
+    {128, 4, 255, kLinear, Dtype::kBf16, 1, kOff, kOn},
+    {256, 1, 0, kLinear, Dtype::kBf16, 2, kOn, kOff},
+    {128, 3, 200, ring(256), Dtype::kBf16, 1, kOff, kOff, kOn},
+    {64, 12, 0, kLinear, Dtype::kF16, 1, kOn, kOn, kOn},
 };
 
 // Last positions one below, at and one above each multiple of 32, 64 and 256 that matters.
@@ -166,7 +177,11 @@ DecodeCase ragged(const Ragged& small, Arith arith) {
   shape.window = small.window;
   shape.kv_layout = small.layout;
   shape.dtype = small.dtype;
+  shape.softcap = small.softcap;
+  shape.sinks = small.sinks;
+  shape.p32 = small.p32;
   shape.arith = arith;
+  if (shape.softcap == kOn) made.recipe.softcap = 5.0F;
   made.name = "ragged " + name_of_shape(shape);
   made.recipe.kv_heads = small.kv_heads;
   made.recipe.rows = edge_rows(shape);
@@ -181,6 +196,23 @@ DecodeCase ragged(const Ragged& small, Arith arith) {
 
 }  // namespace
 
+std::string name_of_shape(const WindowRowsShape& shape) {
+  const auto with = [](Switch option, const char* words) {
+    return option == Switch::kOn ? std::string(words) : std::string();
+  };
+  return std::string(shape.form == Form::kPrompt ? "prompt " : "") +
+         (shape.dtype == Dtype::kBf16 ? "bf16" : "f16") + " D" + std::to_string(shape.head_dim) +
+         " G" + std::to_string(shape.gqa_ratio) + " W" + std::to_string(shape.window) + " " +
+         name_of_layout(shape.kv_layout) + with(shape.p32, " p32") +
+         with(shape.softcap, " softcap") + with(shape.sinks, " sinks") +
+         with(shape.checked, " checked") + std::string(words_of(shape.arith));
+}
+
+std::string suffix_of(CaseSize size, Arith arith) {
+  const std::string words(words_of(arith));
+  return std::string(size == CaseSize::kCut ? ", cut" : "") + (words.empty() ? words : "," + words);
+}
+
 DecodeCase gemma_decode(std::int32_t rows, CaseSize size, Arith arith) {
   return gemma("12B", rows, 8, size, arith);
 }
@@ -189,6 +221,8 @@ std::vector<DecodeCase> served_decodes(CaseSize size, Arith arith) {
   std::vector<DecodeCase> cases;
   for (const std::int32_t rows : {1, 3, 17, 64}) {
     cases.push_back(gemma("12B", rows, 8, size, arith));
+    // The rows of 3 and 17 are of the same streams.
+    if (rows == 1 || rows == 64) cases.back().sweep = Sweep::kWhole;
     if (size == CaseSize::kFull) cases.push_back(gemma("31B", rows, 16, size, arith));
   }
   cases.push_back(no_window(size, arith));
@@ -201,8 +235,12 @@ std::vector<DecodeCase> served_decodes(CaseSize size, Arith arith) {
 std::vector<DecodeCase> ragged_decodes(Arith arith) {
   std::vector<DecodeCase> cases;
   for (const Ragged& small : kRagged) cases.push_back(ragged(small, arith));
-  if (arith == Arith::kChunk256) return cases;
-  for (const Ragged& small : kRaggedPaged) cases.push_back(ragged(small, arith));
+  // Each head_dim comes twice: the second differs in the type and the layout, which others try.
+  for (std::size_t i = 1; i < cases.size(); i += 2) cases[i].sweep = Sweep::kWhole;
+  for (const Ragged& small : kRaggedOptions) {
+    if (small.p32 == kOn && arith == Arith::kChunk256) continue;  // Keeps P in fp32 always.
+    cases.push_back(ragged(small, arith));
+  }
   return cases;
 }
 

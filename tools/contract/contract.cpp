@@ -41,6 +41,7 @@ std::vector<Wanted> wanted_by(const ContractRequest& request) {
     for (const ShapeVariant& variant : variants_of(one)) {
       wanted.push_back({variant.shape, variant.variant});
     }
+    if (const auto twin = other_form(one.recipe.shape)) wanted.push_back({*twin, {}});
   }
   for (const Control& control : request.controls) {
     wanted.push_back({control_case(control).recipe.shape, {std::string(control.name), {}}});
@@ -82,12 +83,20 @@ void compile_all(const Bench& bench, const ContractRequest& request) {
   compile(*request.host, on_host);
 }
 
-void keep_receipt(const Bench& bench, const KernelReport& report) {
+// One receipt a binary, over all cases that tried it: one that fails is not hidden by another that
+// passes.
+void keep_receipts(const Bench& bench, const std::vector<KernelReport>& kernels) {
+  std::map<cache::Key, std::vector<const KernelReport*>> by_key;
+  for (const KernelReport& kernel : kernels) {
+    if (kernel.error.empty()) by_key[kernel.key].push_back(&kernel);
+  }
   const auto now = std::chrono::duration_cast<std::chrono::milliseconds>(
       std::chrono::system_clock::now().time_since_epoch());
-  bench.forge->cache().record_receipt({report.key, std::string(bench.device->name()),
-                                       std::string(bench.device->driver()), receipt_json(report),
-                                       BROACH_VERSION, now.count()});
+  for (const auto& [key, cases] : by_key) {
+    bench.forge->cache().record_receipt({key, std::string(bench.device->name()),
+                                         std::string(bench.device->driver()), receipt_json(cases),
+                                         BROACH_VERSION, now.count()});
+  }
 }
 
 // The digests are of sm_90's matrix step: of two k8 steps, only what uses no step has these bits.
@@ -114,8 +123,6 @@ KernelReport run_case(const Bench& bench, const ContractRequest& request, const 
         run_gate(gate, {&*kernel, &one, request.host, digest_for(bench, one), request.threads}));
     report.gates.back().seconds = seconds_since(start);
   }
-  // A receipt says that a binary passed the contract, so a run of some gates leaves none.
-  if (request.gates.size() == std::size(kKernelGates)) keep_receipt(bench, report);
   return report;
 }
 
@@ -142,39 +149,15 @@ std::uint32_t ContractReport::limit_problems() const noexcept {
   return static_cast<std::uint32_t>(problems);
 }
 
+std::uint32_t ContractReport::known_findings() const noexcept {
+  std::size_t known = 0;
+  for (const LimitReport& limit : limits) known += limit.findings.size();
+  return static_cast<std::uint32_t>(known);
+}
+
 bool ContractReport::passed() const noexcept {
   return kernels.size() + controls.size() + limits.size() > 0 &&
          failed() + missed() + limit_problems() == 0;
-}
-
-ContractRequest whole_contract(const specializer::Target& target) {
-  ContractRequest request;
-  const bool host = target.vendor == specializer::Vendor::kHost;
-  const CaseSize size = host ? CaseSize::kCut : CaseSize::kFull;
-  for (const Arith arith : {Arith::kChunk256, Arith::kTile64}) {
-    std::vector<DecodeCase> cases = ragged_decodes(arith);
-    for (DecodeCase& served : served_decodes(size, arith)) cases.push_back(std::move(served));
-    for (DecodeCase& one : cases) {
-      if (specializer::check(one.recipe.shape, target)) request.cases.push_back(std::move(one));
-    }
-  }
-  for (const Control& control : controls()) {
-    if (specializer::check(control_case(control).recipe.shape, target)) {
-      request.controls.push_back(control);
-    }
-  }
-  for (const std::string_view name : specializer::known_targets()) {
-    request.limit_targets.emplace_back(name);
-  }
-  for (const std::uint32_t head_dim : {64U, 256U, 512U}) {
-    WindowRowsShape shape = gemma_decode(1, CaseSize::kCut).recipe.shape;
-    shape.head_dim = head_dim;
-    request.limit_shapes.push_back(shape);
-    shape.dtype = Dtype::kF16;
-    shape.gqa_ratio = 8;
-    request.limit_shapes.push_back(shape);
-  }
-  return request;
 }
 
 ContractReport run_contract(const Bench& bench, const ContractRequest& request) {
@@ -193,24 +176,21 @@ ContractReport run_contract(const Bench& bench, const ContractRequest& request) 
     report.kernels[i] = run_case(bench, request, request.cases[i]);
     done(line_of(report.kernels[i]));
   });
+  // A receipt is about the whole contract: a run of some gates leaves none.
+  if (request.gates.size() == std::size(kKernelGates)) keep_receipts(bench, report.kernels);
   report.controls.resize(request.controls.size());
   in_parallel(request.controls.size(), request.jobs, [&](std::size_t i) {
     report.controls[i] = try_control(request.controls[i], bench, request.threads);
     done(line_of(report.controls[i]));
   });
-  report.limits.resize(request.limit_targets.size());
-  in_parallel(request.limit_targets.size(), request.jobs, [&](std::size_t i) {
-    const Clock::time_point start = Clock::now();
-    LimitReport& limits = report.limits[i];
-    limits.target = request.limit_targets[i];
-    if (auto target = specializer::parse_target(limits.target)) {
-      limits = check_limits(*bench.forge, *target, request.limit_shapes);
-    } else {
-      limits.problems.push_back(target.error().message);
-    }
-    limits.seconds = seconds_since(start);
-    done(line_of(limits));
-  });
+  if (!request.limits.targets.empty()) {
+    LimitRequest limits = request.limits;
+    if (limits.toolchains.empty()) limits.toolchains.push_back({"", bench.forge});
+    limits.jobs = request.jobs;
+    limits.done = [&](const LimitReport& limit) { done(line_of(limit)); };
+    report.limits = check_limits(limits);
+    report.toolchain_differences = toolchain_differences(report.limits);
+  }
   return report;
 }
 

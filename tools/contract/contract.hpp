@@ -32,10 +32,12 @@ struct ContractReport {
   std::vector<KernelReport> kernels;
   std::vector<ControlReport> controls;
   std::vector<LimitReport> limits;
+  std::vector<std::string> toolchain_differences;
 
   std::uint32_t failed() const noexcept;
   std::uint32_t missed() const noexcept;
   std::uint32_t limit_problems() const noexcept;
+  std::uint32_t known_findings() const noexcept;
   /// No failure, no missed control, no limit problem, and something was run.
   bool passed() const noexcept;
 };
@@ -44,8 +46,7 @@ struct ContractReport {
 struct ContractRequest {
   std::vector<DecodeCase> cases;
   std::vector<Control> controls;
-  std::vector<std::string> limit_targets;
-  std::vector<WindowRowsShape> limit_shapes;
+  LimitRequest limits;  ///< No targets: gate 5 is not run. No toolchain: the bench's.
   std::vector<Gate> gates{std::begin(kKernelGates), std::end(kKernelGates)};
   const Bench* host = nullptr;  ///< To hold a chip's bits against; null on the host itself.
   std::uint32_t threads = 0;    ///< For range checks; 0: one a core.
@@ -54,8 +55,8 @@ struct ContractRequest {
 };
 
 /// The contract of everything the families promise on a target: full cases on a chip, cut ones on
-/// the host.
-ContractRequest whole_contract(const specializer::Target& target);
+/// the host. Either sweep tries every control.
+ContractRequest contract_of(const specializer::Target& target, Sweep sweep);
 
 /// Runs the gates over every case, the controls, and the limits, and stores a receipt a kernel.
 ContractReport run_contract(const Bench& bench, const ContractRequest& request);
@@ -67,7 +68,7 @@ Result<std::string> digest_lines(const Bench& bench, const ContractRequest& requ
 
 /// The pinned digest of a case's outputs, or an empty one for a case without.
 ///
-/// Source:  digests.txt, one line a case; chunk256's bits are the same on every target.
+/// Source:  digests.txt, one line a case, of the host's outputs.
 std::string_view pinned_digest(std::string_view case_name);
 
 }  // namespace broach::contract

@@ -11,7 +11,7 @@
 namespace broach::contract {
 
 /// What a control's case needs, for the fault to be reachable at all.
-enum class Needs : std::uint8_t { kWindow, kSinks, kPages };
+enum class Needs : std::uint8_t { kWindow, kSinks, kPages, kHi, kP32, kStale };
 
 /// A fault planted in a family's own source, and the gate that has to see it.
 ///
@@ -20,13 +20,17 @@ struct Control {
   std::string_view name;
   std::string_view words;  ///< What the faulty kernel does.
   Arith arith;
+  Form form;
   Needs needs;
   Gate gate;
   std::string_view why;  ///< Why that gate separates it.
 };
 
-/// Every planted fault of every arithmetic.
+/// Every planted fault of every arithmetic and form.
 std::span<const Control> controls();
+
+/// "window_early (tile64 prompt)"
+std::string name_of(const Control& control);
 
 /// What became of one control.
 struct ControlReport {

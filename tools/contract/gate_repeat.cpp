@@ -14,7 +14,7 @@ constexpr int kRuns = 5;
 GateReport gate_repeat(const GateInput& input) {
   GateReport report;
   report.gate = Gate::kRepeat;
-  auto problem = make_decode(input.decode_case->recipe);
+  auto problem = make_decode(input.tried->recipe);
   if (!problem) {
     report.fail(problem.error().message);
     return report;

@@ -10,13 +10,11 @@
 #include "tools/contract/gates.hpp"
 #include "tools/contract/launch_ways.hpp"
 #include "tools/contract/number.hpp"
+#include "tools/contract/shape_trial.hpp"
 #include "tools/contract/unit_weights.hpp"
 
 namespace broach::contract {
 namespace {
-
-constexpr std::int32_t kChunk = 256;
-constexpr std::int32_t kTile = 64;
 
 // A narrower accumulator is told from fp32 relative to an output of at least this size.
 constexpr double kSmallOutput = 16;
@@ -52,7 +50,7 @@ void note_narrow(const DecodeProblem& p, specializer::MatrixStep step, Narrow na
   std::uint64_t outputs = 0;
   double furthest = 0;
   for (std::int32_t row = 0; row < p.rows; ++row) {
-    for (std::int32_t d = 0; d < std::min(p.head_dim(), 13); ++d) {
+    for (std::int32_t d = 0; d < kMirroredDims; ++d) {
       const double exact = value_of(mirrored_output(p, row, d), p.shape.dtype);
       const double got = value_of(unit_weight_output(p, step, row, 0, d, narrow), p.shape.dtype);
       ++outputs;
@@ -80,19 +78,19 @@ void note_narrow(const DecodeProblem& p, specializer::MatrixStep step, Narrow na
 void check_cancelling(const GateInput& input, DecodeProblem problem, GateReport& report) {
   set_values_cancelling(problem);
   const specializer::MatrixStep step = input.kernel->bench().device->target().matrix_step;
-  const auto heads = static_cast<std::size_t>(problem.heads());
-  const auto head_dim = static_cast<std::size_t>(problem.head_dim());
-  std::vector<std::uint16_t> expected(heads * head_dim);  // Of the one row.
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    expected[i] = unit_weight_output(problem, step, 0, static_cast<std::int32_t>(i / head_dim),
-                                     static_cast<std::int32_t>(i % head_dim));
+  const auto ratio = static_cast<std::int32_t>(problem.shape.gqa_ratio);
+  const std::int32_t dims = problem.head_dim();
+  // Of the one row, by KV head: the queries do not matter.
+  std::vector<std::uint16_t> expected;
+  for (std::int32_t i = 0; i < problem.kv_heads * dims; ++i) {
+    expected.push_back(unit_weight_output(problem, step, 0, i / dims * ratio, i % dims));
   }
   const auto check = [&](const Result<std::vector<std::uint16_t>>& out, std::string_view folded) {
     const std::string part = fmt::format("weights of 1 on cancelling values up to position {}{}",
-                                         problem.positions[0], folded);
+                                         problem.last_key(0), folded);
     if (!out) return report.fail(part + ": " + out.error().message);
     compare(problem, *out, part, report, [&](std::int32_t, std::int32_t head, std::int32_t d) {
-      return expected[static_cast<std::size_t>(head) * head_dim + static_cast<std::size_t>(d)];
+      return expected[static_cast<std::size_t>(head / ratio * dims + d)];
     });
   };
   auto ways = launch_ways(*input.kernel);
@@ -104,12 +102,12 @@ void check_cancelling(const GateInput& input, DecodeProblem problem, GateReport&
     check(uploaded->run(way.decoder, Poison::kNan),
           way.name.empty() ? "" : fmt::format(", {}", way.name));
   }
-  const std::int32_t piece = problem.shape.arith == Arith::kTile64 ? kTile : kChunk;
-  if (problem.first_key(0) / piece == problem.positions[0] / piece) {
+  const std::int32_t piece = piece_keys(problem.shape.arith);
+  if (problem.first_key(0) / piece == problem.last_key(0) / piece) {
     report.notes.push_back(
         fmt::format("the row at position {} lies in one piece of {} keys: it shows no order of "
                     "pieces",
-                    problem.positions[0], piece));
+                    problem.last_key(0), piece));
   }
 }
 
@@ -118,20 +116,18 @@ void check_cancelling(const GateInput& input, DecodeProblem problem, GateReport&
 GateReport gate_sums(const GateInput& input) {
   GateReport report;
   report.gate = Gate::kSums;
-  const Arith arith = input.kernel->shape().arith;
-  if (arith != Arith::kChunk256 && arith != Arith::kTile64) {
-    report.fail("the gate knows no order of sums for this arithmetic");
-    return report;
-  }
-  auto made = make_decode(input.decode_case->recipe);
+  auto made = make_decode(input.tried->recipe);
   if (!made) {
     report.fail(made.error().message);
     return report;
   }
   DecodeProblem& problem = *made;
   set_keys_to_zero(problem);
-  for (const std::int32_t row : {0, problem.rows / 2, problem.rows - 1}) {
-    check_cancelling(input, problem.take({row}), report);
+  const std::vector<std::int32_t> own = own_rows(problem);
+  if (!own.empty()) {
+    for (const std::int32_t row : {own.front(), own[own.size() / 2], own.back()}) {
+      check_cancelling(input, problem.take({row}), report);
+    }
   }
   set_values_mirrored(problem);
   auto mirrored = input.kernel->run(problem);
@@ -139,9 +135,15 @@ GateReport gate_sums(const GateInput& input) {
     report.fail(mirrored.error().message);
     return report;
   }
+  // A row's outputs repeat over its heads and every 13 dims.
+  std::vector<std::uint16_t> exact(static_cast<std::size_t>(problem.rows) * kMirroredDims);
+  for (std::size_t i = 0; i < exact.size(); ++i) {
+    exact[i] = mirrored_output(problem, static_cast<std::int32_t>(i) / kMirroredDims,
+                               static_cast<std::int32_t>(i) % kMirroredDims);
+  }
   compare(problem, *mirrored, "weights of 1 on mirrored integers", report,
           [&](std::int32_t row, std::int32_t, std::int32_t d) {
-            return mirrored_output(problem, row, d);
+            return exact[static_cast<std::size_t>(row * kMirroredDims + d % kMirroredDims)];
           });
   const specializer::MatrixStep step = input.kernel->bench().device->target().matrix_step;
   note_narrow(problem, step, as_f16, "f16", report);

@@ -33,13 +33,22 @@ struct GateReport {
   void judge(const RangeReport& report, std::string_view part);
 };
 
+/// How far a gate goes: through all of its parts, or to the first that fails, which is all that a
+/// planted fault has to show.
+enum class Until : std::uint8_t { kEnd, kFirstFailure };
+
 /// What a gate runs a kernel on: a case with rows enough, whose numbers are made once.
 struct GateInput {
   const Kernel* kernel = nullptr;
-  const DecodeCase* decode_case = nullptr;
+  const DecodeCase* tried = nullptr;
   const Bench* host = nullptr;  ///< To compare a chip's bits with; null on the host itself.
   std::string_view digest;      ///< The pinned digest of the host's outputs, or empty.
   std::uint32_t threads = 0;    ///< For range checks; 0: one a core.
+  Until until = Until::kEnd;
+
+  bool ends_with(const GateReport& report) const noexcept {
+    return until == Until::kFirstFailure && !report.passed;
+  }
 };
 
 // Each runs one gate. A launch that fails fails the gate.

@@ -81,6 +81,7 @@ class Maker {
  private:
   Result<void> lay_out();
   Result<void> check_rings();
+  Result<void> lay_out_sequences();
   void shuffle_pages();
   void fill_unseen();
   void fill_queries();
@@ -121,6 +122,21 @@ Result<void> Maker::check_rings() {
   return {};
 }
 
+Result<void> Maker::lay_out_sequences() {
+  DecodeProblem& p = problem_;
+  p.passes_hi = recipe_.passes_hi;
+  if (p.shape.form == Form::kDecode) return {};
+  p.offsets.push_back(0);
+  for (const std::int32_t rows : recipe_.sequence_rows) {
+    p.offsets.push_back(p.offsets.back() + rows);
+  }
+  if (p.offsets.back() == p.rows && p.rows > 0) return {};
+  return Error{ErrorCode::kInvalidArgument,
+               "a prompt of " + std::to_string(p.rows) + " rows has sequences of " +
+                   std::to_string(p.offsets.back()) + " rows in all",
+               ""};
+}
+
 Result<void> Maker::lay_out() {
   DecodeProblem& p = problem_;
   const WindowRowsShape& shape = recipe_.shape;
@@ -133,17 +149,13 @@ Result<void> Maker::lay_out() {
   for (const RowAt& row : recipe_.rows) {
     p.positions.push_back(row.position);
     p.slots.push_back(slot_of(row.stream));
+    p.last_keys.push_back(row.last_key());
     p.max_keys = std::max(p.max_keys, row.last_key() + 1);
     greatest_slot = std::max(greatest_slot, p.slots.back());
   }
-  const bool own_last = std::all_of(recipe_.rows.begin(), recipe_.rows.end(), [](const RowAt& row) {
-    return row.last_key() == row.position;
-  });
-  for (const RowAt& row : recipe_.rows) {
-    if (!own_last) p.last_keys.push_back(row.last_key());
-  }
   p.slot_count = std::max(recipe_.slot_count, greatest_slot + 1);
   if (auto fits = check_rings(); !fits) return fits;
+  if (auto made = lay_out_sequences(); !made) return made;
 
   const auto unit = static_cast<std::int32_t>(shape.kv_layout.length);
   std::int32_t blocks = p.slot_count;  // Slots, or pages of all slots.
@@ -247,7 +259,7 @@ void Maker::fill_streams() {
   for (const std::int32_t row : order) {
     if (at(row).stream != stream) next = 0;
     stream = at(row).stream;
-    for (next = std::max(next, p.first_key(row)); next <= at(row).last_key(); ++next) {
+    for (next = std::max(next, p.first_key(row)); next <= p.last_key(row); ++next) {
       for (std::int32_t head = 0; head < p.kv_heads; ++head) {
         const std::uint64_t key = name_of_vector(recipe_.seed, kKey, stream, next, head);
         draw(vector_at(p.k, p.k_at(row, next, head)), key, key_rms(key), p.shape.dtype);

@@ -18,16 +18,17 @@ enum class Unseen : std::uint8_t {
 /// How the keys of a slot follow each other in memory.
 enum class CacheOrder : std::uint8_t { kPositionsFirst, kHeadsFirst };
 
-/// One row of a decode batch, or of a prompt.
+/// One row: the position that it sits at, and the last that it sees (`kOwn`: its own).
 struct RowAt {
+  static constexpr std::int32_t kOwn = -1;
   std::int32_t stream = 0;
   std::int32_t position = 0;
-  std::int32_t last = -1;  ///< Last position that it sees; -1: its own.
+  std::int32_t last = kOwn;
 
-  std::int32_t last_key() const noexcept { return last < 0 ? position : last; }
+  std::int32_t last_key() const noexcept { return last == kOwn ? position : last; }
 };
 
-/// How a decode problem is made. The content at (stream, position, head, dim) depends on `seed` and
+/// How a problem is made. The content at (stream, position, head, dim) depends on `seed` and
 /// `rows` alone, never on the layout, the slots or the strides, so two recipes that differ in those
 /// only hold the same numbers; `DecodeProblem::take` gives other batches of the same rows.
 ///
@@ -37,6 +38,8 @@ struct DecodeRecipe {
   WindowRowsShape shape;
   std::int32_t kv_heads = 1;
   std::vector<RowAt> rows;
+  std::vector<std::int32_t> sequence_rows;   ///< Prompt: rows of each sequence, one after another.
+  bool passes_hi = false;                    ///< Prompt: gives the launch every row's last key.
   std::vector<std::int32_t> slot_of_stream;  ///< Distinct; empty: stream i in slot i.
   std::int32_t slot_count = 0;               ///< 0: one more than the greatest slot used.
   std::int32_t length = 0;                   ///< Positions a slot; 0: the least that works.
@@ -50,8 +53,8 @@ struct DecodeRecipe {
 
 /// Makes the numbers.
 ///
-/// Errors:  kInvalidArgument when two rows of a stream cannot both have their keys in its ring, or
-///          the length is too short for a position.
+/// Errors:  kInvalidArgument when two rows of a stream cannot both have their keys in its ring, the
+///          length is too short for a position, or a prompt's sequences do not make up its rows.
 Result<DecodeProblem> make_decode(const DecodeRecipe& recipe);
 
 }  // namespace broach::contract

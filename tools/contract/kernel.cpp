@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "runtime/window_rows/decode_args.hpp"
+#include "runtime/window_rows/prompt_args.hpp"
 #include "specializer/shape.hpp"
 
 namespace broach::contract {
@@ -37,6 +38,10 @@ Decoder Kernel::decoder(std::shared_ptr<const runtime::DecodeLaunch> launch) con
           [this, launch](const DecodeArgs& args) -> Result<void> {
             if (auto sound = runtime::check_decode_args(shape_, args); !sound) return sound;
             return launch->launch(args, nullptr);
+          },
+          [this, launch](const PromptArgs& args) -> Result<void> {
+            if (auto sound = runtime::check_prompt_args(shape_, args); !sound) return sound;
+            return launch->launch_prompt(args, nullptr);
           }};
 }
 

@@ -57,10 +57,24 @@ Result<DeviceBytes> DeviceBytes::copy_of(runtime::Device& device, std::span<cons
 
 Result<DeviceProblem> DeviceProblem::upload(runtime::Device& device, const DecodeProblem& problem) {
   DeviceProblem uploaded(device);
+  // A prompt's positions and slots have an entry a sequence, its first row's.
+  std::vector<std::int32_t> positions = problem.positions;
+  std::vector<std::int32_t> slots = problem.slots;
+  std::vector<std::int32_t> hi;
+  if (problem.is_prompt()) {
+    for (std::size_t i = 0; i + 1 < problem.offsets.size(); ++i) {
+      const auto row = static_cast<std::size_t>(problem.offsets[i]);
+      positions[i] = problem.positions[row];
+      slots[i] = problem.slots[row];
+    }
+    positions.resize(problem.offsets.size() - 1);
+    slots.resize(positions.size());
+    if (problem.passes_hi) hi = problem.last_keys;
+  }
   const std::span<const std::byte> inputs[] = {
-      bytes_of(problem.q),     bytes_of(problem.k),         bytes_of(problem.v),
-      bytes_of(problem.slots), bytes_of(problem.positions), bytes_of(problem.page_table),
-      bytes_of(problem.sinks)};
+      bytes_of(problem.q), bytes_of(problem.k),       bytes_of(problem.v),
+      bytes_of(slots),     bytes_of(positions),       bytes_of(problem.page_table),
+      bytes_of(hi),        bytes_of(problem.offsets), bytes_of(problem.sinks)};
   for (const std::span<const std::byte> input : inputs) {
     auto copied = DeviceBytes::copy_of(device, input);
     if (!copied) return copied.error();
@@ -70,18 +84,24 @@ Result<DeviceProblem> DeviceProblem::upload(runtime::Device& device, const Decod
   if (!out) return out.error();
   uploaded.outputs_.push_back(std::move(*out));
 
-  DecodeArgs& args = uploaded.args_;
+  const auto integers = [&](std::size_t i) {
+    return static_cast<const std::int32_t*>(uploaded.inputs_[i].data());
+  };
+  DecodeArgs& args = uploaded.args_.common;
   args = problem.sizes();
   args.q = uploaded.inputs_[0].data();
   args.k = uploaded.inputs_[1].data();
   args.v = uploaded.inputs_[2].data();
-  args.slots = static_cast<const std::int32_t*>(uploaded.inputs_[3].data());
-  args.positions = static_cast<const std::int32_t*>(uploaded.inputs_[4].data());
-  if (!problem.page_table.empty()) {
-    args.page_table = static_cast<const std::int32_t*>(uploaded.inputs_[5].data());
+  args.slots = integers(3);
+  args.positions = integers(4);
+  if (!problem.page_table.empty()) args.page_table = integers(5);
+  if (!hi.empty()) uploaded.args_.hi = integers(6);
+  if (problem.is_prompt()) {
+    uploaded.args_.offsets = integers(7);
+    uploaded.args_.sequences = problem.sequences();
   }
   if (!problem.sinks.empty()) {
-    args.sinks = static_cast<const float*>(uploaded.inputs_[6].data());
+    args.sinks = static_cast<const float*>(uploaded.inputs_[8].data());
   }
   args.out = uploaded.outputs_[0].data();
 
@@ -94,22 +114,33 @@ Result<DeviceProblem> DeviceProblem::upload(runtime::Device& device, const Decod
 }
 
 Result<DecodeArgs> DeviceProblem::args(const Decoder& decoder) {
-  const std::size_t needed = decoder.workspace_bytes(args_.rows, args_.kv_heads, args_.max_keys);
+  auto ready = prompt_args(decoder);
+  if (!ready) return ready.error();
+  return ready->common;
+}
+
+Result<PromptArgs> DeviceProblem::prompt_args(const Decoder& decoder) {
+  DecodeArgs& common = args_.common;
+  const std::size_t needed = decoder.workspace_bytes(common.rows, common.kv_heads, common.max_keys);
   if (outputs_.size() == 1 || outputs_[1].size() < needed + kGuardBytes) {
     auto workspace = DeviceBytes::of_size(*device_, needed + kGuardBytes);
     if (!workspace) return workspace.error();
     outputs_.erase(outputs_.begin() + 1, outputs_.end());
     outputs_.push_back(std::move(*workspace));
   }
-  args_.workspace = outputs_[1].data();
-  args_.workspace_bytes = needed;
+  common.workspace = outputs_[1].data();
+  common.workspace_bytes = needed;
   return args_;
 }
 
+Result<void> DeviceProblem::launch(const Decoder& decoder, const PromptArgs& args) const {
+  return args.sequences > 0 ? decoder.prompt(args) : decoder.decode(args.common);
+}
+
 Result<std::vector<std::uint16_t>> DeviceProblem::run(const Decoder& decoder, Poison poison) {
-  auto ready = args(decoder);
+  auto ready = prompt_args(decoder);
   if (!ready) return ready.error();
-  const std::size_t used[] = {sizes_.out_elems() * 2, ready->workspace_bytes};
+  const std::size_t used[] = {sizes_.out_elems() * 2, ready->common.workspace_bytes};
   for (std::size_t i = 0; i < 2; ++i) {
     const std::vector<std::byte> bytes = poisoned(used[i], poison);
     if (auto copied = device_->copy_to_device(outputs_[i].data(), bytes.data(), bytes.size());
@@ -117,7 +148,7 @@ Result<std::vector<std::uint16_t>> DeviceProblem::run(const Decoder& decoder, Po
       return copied.error();
     }
   }
-  if (auto launched = decoder.decode(*ready); !launched) return launched.error();
+  if (auto launched = launch(decoder, *ready); !launched) return launched.error();
   if (auto done = device_->synchronize(nullptr); !done) return done.error();
 
   std::vector<std::byte> back(kGuardBytes);

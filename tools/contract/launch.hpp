@@ -37,11 +37,12 @@ class DeviceBytes {
   std::size_t size_ = 0;
 };
 
-/// A decode that can be launched: an operator of the public interface, or a variant behind it.
+/// What can be launched: an operator of the public interface, or a variant behind it.
 struct Decoder {
   std::function<std::size_t(std::int32_t rows, std::int32_t kv_heads, std::int32_t max_keys)>
       workspace_bytes;
   std::function<Result<void>(const DecodeArgs& args)> decode;
+  std::function<Result<void>(const PromptArgs& args)> prompt = {};  ///< Of form=prompt.
 };
 
 /// What outputs and workspace hold before a launch. Two runs with different poisons differ wherever
@@ -65,10 +66,16 @@ class DeviceProblem {
   ///          the workspace, or the padding between outputs.
   Result<std::vector<std::uint16_t>> run(const Decoder& decoder, Poison poison);
 
-  /// The arguments of a launch, for timing.
+  /// The arguments of a launch, for timing; a prompt's have a decode's as `common`.
   ///
   /// Errors:  as `run`'s allocation of the workspace.
   Result<DecodeArgs> args(const Decoder& decoder);
+  Result<PromptArgs> prompt_args(const Decoder& decoder);
+
+  /// Launches once, without waiting for the end.
+  ///
+  /// Errors:  the launch's.
+  Result<void> launch(const Decoder& decoder, const PromptArgs& args) const;
 
  private:
   explicit DeviceProblem(runtime::Device& device) noexcept : device_(&device) {}
@@ -78,7 +85,7 @@ class DeviceProblem {
   DecodeProblem sizes_;  // Without q, k and v.
   std::vector<DeviceBytes> inputs_;
   std::vector<DeviceBytes> outputs_;  // The outputs, then the workspace.
-  DecodeArgs args_;
+  PromptArgs args_;
 };
 
 }  // namespace broach::contract

@@ -59,6 +59,8 @@ DecodeProblem DecodeProblem::take(const std::vector<std::int32_t>& chosen) const
   taken.positions.clear();
   taken.last_keys.clear();
   taken.slots.clear();
+  taken.last_keys.clear();
+  taken.offsets.clear();
   taken.max_keys = 0;
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     const auto from = q.begin() + chosen[i] * q_row_stride;
@@ -67,10 +69,18 @@ DecodeProblem DecodeProblem::take(const std::vector<std::int32_t>& chosen) const
     const auto row = static_cast<std::size_t>(chosen[i]);
     taken.positions.push_back(positions[row]);
     taken.slots.push_back(slots[row]);
-    taken.max_keys = std::max(taken.max_keys, last_key(chosen[i]) + 1);
-    if (!last_keys.empty()) taken.last_keys.push_back(last_keys[row]);
+    taken.last_keys.push_back(last_key(chosen[i]));
+    taken.max_keys = std::max(taken.max_keys, taken.last_keys.back() + 1);
   }
+  if (is_prompt()) taken.offsets = first_rows(taken.rows + 1);
   return taken;
+}
+
+DecodeProblem DecodeProblem::cut(std::int32_t at) const {
+  DecodeProblem cut_there = *this;
+  const auto behind = std::lower_bound(cut_there.offsets.begin(), cut_there.offsets.end(), at);
+  if (behind != cut_there.offsets.end() && *behind != at) cut_there.offsets.insert(behind, at);
+  return cut_there;
 }
 
 std::vector<std::int32_t> first_rows(std::int32_t rows) {

@@ -9,10 +9,11 @@
 
 namespace broach::contract {
 
-/// A decode launch with every byte of its inputs on the host's side.
+/// A launch, decode or prompt, with every byte of its inputs on the host's side.
 ///
-/// Shapes:  as broach::DecodeArgs gives them; the vectors are as long as the strides reach, so
-///          that padding between rows and heads is part of them.
+/// Shapes:  as broach::DecodeArgs and PromptArgs give them, but positions, slots and last_keys are
+///          [rows] in both forms; the vectors are as long as the strides reach, so that padding
+///          between rows and heads is part of them.
 /// Units:   strides in elements.
 struct DecodeProblem {
   WindowRowsShape shape;
@@ -30,7 +31,9 @@ struct DecodeProblem {
   std::int64_t page_table_stride = 0;
   std::vector<std::uint16_t> q, k, v;
   std::vector<std::int32_t> positions, slots, page_table;
-  std::vector<std::int32_t> last_keys;  ///< [rows] last position seen; empty: each row's own.
+  std::vector<std::int32_t> last_keys;  ///< The last position each row sees; empty: its own.
+  std::vector<std::int32_t> offsets;    ///< Prompt: first row of each sequence, then `rows`.
+  bool passes_hi = false;               ///< Prompt: whether the launch gets `hi`, the last keys.
   std::vector<float> sinks;
 
   std::int32_t heads() const noexcept {
@@ -42,6 +45,10 @@ struct DecodeProblem {
   std::int32_t first_key(std::int32_t row) const noexcept;
   std::int32_t last_key(std::int32_t row) const noexcept {
     return (last_keys.empty() ? positions : last_keys)[static_cast<std::size_t>(row)];
+  }
+  bool is_prompt() const noexcept { return !offsets.empty(); }
+  std::int32_t sequences() const noexcept {
+    return is_prompt() ? static_cast<std::int32_t>(offsets.size()) - 1 : 0;
   }
 
   /// Where q of (row, query head) starts.
@@ -58,8 +65,13 @@ struct DecodeProblem {
   /// Elements from the first output to one past the last.
   std::size_t out_elems() const noexcept;
 
-  /// The same launch with these rows only, in this order, over the same caches.
+  /// The same launch with these rows only, in this order, over the same caches. In a prompt each
+  /// becomes a sequence of its own, so it has to see no key behind its own position.
   DecodeProblem take(const std::vector<std::int32_t>& chosen) const;
+
+  /// The same prompt with one more cut: the sequence of row `at` ends before it, and another begins
+  /// with it. No row before the cut may see a key behind it.
+  DecodeProblem cut(std::int32_t at) const;
 
   /// The arguments without any pointer.
   DecodeArgs sizes() const noexcept;

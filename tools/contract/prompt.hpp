@@ -1,17 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "broach/result.hpp"
-#include "broach/runtime.hpp"
-#include "runtime/device.hpp"
-#include "tools/contract/inputs.hpp"
-#include "tools/contract/launch.hpp"
-#include "tools/contract/problem.hpp"
+#include "tools/contract/cases.hpp"
 
 namespace broach::contract {
 
@@ -32,34 +27,9 @@ struct PromptChunk {
 };
 
 /// A named prompt launch: the rows of its chunks, one after another.
-struct PromptCase {
-  std::string name;
-  DecodeRecipe recipe;                ///< Its rows are the chunks'.
-  std::vector<std::int32_t> offsets;  ///< First row of each chunk, then the row count.
-};
-
-/// Errors:  kInvalidArgument for image rows that the chunk does not have.
-Result<PromptCase> prompt_of(std::string name, const WindowRowsShape& shape, std::int32_t kv_heads,
-                             const std::vector<PromptChunk>& chunks);
-
-/// A prompt's chunks on a device: what its launch takes beside a decode's arguments.
 ///
-/// Owns:    the arrays; the device outlives them.
-class DeviceChunks {
- public:
-  /// Shapes:  offsets as PromptCase's; the problem's rows in the chunks' order.
-  static Result<DeviceChunks> upload(runtime::Device& device, const DecodeProblem& problem,
-                                     const std::vector<std::int32_t>& offsets);
-
-  /// A launch of the chunks for DeviceProblem. Lives no longer than this object.
-  Decoder decoder(std::function<Result<void>(const PromptArgs& args)> prompt) const;
-
- private:
-  explicit DeviceChunks(std::int32_t sequences) noexcept : sequences_(sequences) {}
-
-  std::int32_t sequences_;
-  bool has_hi_ = false;
-  std::vector<DeviceBytes> arrays_;  // positions, slots, offsets, hi
-};
+/// Errors:  kInvalidArgument for image rows that the chunk does not have.
+Result<DecodeCase> prompt_of(std::string name, const WindowRowsShape& shape, std::int32_t kv_heads,
+                             const std::vector<PromptChunk>& chunks);
 
 }  // namespace broach::contract

@@ -106,6 +106,11 @@ std::string words_of(const Offender& offender) {
 
 Result<RangeReport> check_decode(const DecodeProblem& problem, std::span<const std::uint16_t> out,
                                  std::uint32_t threads) {
+  return check_decode(problem, out, threads, first_rows(problem.rows));
+}
+
+Result<RangeReport> check_decode(const DecodeProblem& problem, std::span<const std::uint16_t> out,
+                                 std::uint32_t threads, const std::vector<std::int32_t>& rows) {
   if (out.size() < problem.out_elems()) {
     return Error{
         ErrorCode::kInvalidArgument,
@@ -114,10 +119,11 @@ Result<RangeReport> check_decode(const DecodeProblem& problem, std::span<const s
   }
   if (auto known = bounds_of(problem.shape, 0, 1); !known) return known.error();
   // A report a row, added in the rows' order whatever the threads did.
-  std::vector<RangeReport> reports(static_cast<std::size_t>(problem.rows * problem.kv_heads));
+  const auto kv_heads = static_cast<std::size_t>(problem.kv_heads);
+  std::vector<RangeReport> reports(rows.size() * kv_heads);
   in_parallel(reports.size(), threads, [&](std::size_t i) {
-    const auto task = static_cast<std::int32_t>(i);
-    check_row(problem, out, task / problem.kv_heads, task % problem.kv_heads, reports[i]);
+    check_row(problem, out, rows[i / kv_heads], static_cast<std::int32_t>(i % kv_heads),
+              reports[i]);
   });
   RangeReport total;
   for (const RangeReport& report : reports) total.add(report);

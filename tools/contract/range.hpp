@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "broach/result.hpp"
 #include "tools/contract/problem.hpp"
@@ -51,5 +52,9 @@ std::string words_of(const Offender& offender);
 /// Source:  docs/numerics_ranges.md.
 Result<RangeReport> check_decode(const DecodeProblem& problem, std::span<const std::uint16_t> out,
                                  std::uint32_t threads = 0);
+
+/// The same for these rows alone.
+Result<RangeReport> check_decode(const DecodeProblem& problem, std::span<const std::uint16_t> out,
+                                 std::uint32_t threads, const std::vector<std::int32_t>& rows);
 
 }  // namespace broach::contract

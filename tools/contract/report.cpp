@@ -41,6 +41,7 @@ Json control_json(const Control& control) {
   return {{"name", control.name},
           {"what", control.words},
           {"arith", specializer::name_of(control.arith)},
+          {"form", specializer::name_of(control.form)},
           {"gate", static_cast<int>(control.gate)},
           {"why", control.why}};
 }
@@ -70,19 +71,21 @@ std::string line_of(const KernelReport& report) {
 }
 
 std::string line_of(const ControlReport& report) {
-  return fmt::format("{} {} (gate {}): {}", report.red ? "red " : "MISSED", report.control->name,
+  return fmt::format("{} {}, gate {}: {}", report.red ? "red " : "MISSED", name_of(*report.control),
                      static_cast<int>(report.control->gate), report.words);
 }
 
 std::string line_of(const LimitReport& report) {
+  const std::string by = report.toolchain.empty() ? "" : " (" + report.toolchain + ")";
   if (!report.not_compiled.empty()) {
-    return fmt::format("skip {}: not compiled here: {}", report.target, report.not_compiled);
+    return fmt::format("skip {}{}: not compiled here: {}", report.target, by, report.not_compiled);
   }
   std::string line =
-      fmt::format("{} {}: {} functions of {} binaries by {}, gate 5 {:.1f} s",
-                  report.problems.empty() ? "pass" : "FAIL", report.target, report.functions,
+      fmt::format("{} {}{}: {} functions of {} binaries by {}, gate 5 {:.1f} s",
+                  report.problems.empty() ? "pass" : "FAIL", report.target, by, report.functions,
                   report.binaries, report.compiler, report.seconds);
   for (const std::string& problem : report.problems) line += "\n  " + problem;
+  for (const std::string& finding : report.findings) line += "\n  known: " + finding;
   for (const std::string& note : report.notes) line += "\n  note: " + note;
   return line;
 }
@@ -107,8 +110,8 @@ std::string summary_of(const ContractReport& report) {
   return fmt::format(
       "SUMMARY {} {} kernels: {} pass gates 1-4, {} fail, {} known findings; {} controls: {} red "
       "as planted, {} missed; {} limit problems",
-      report.target, kernels, kernels - report.failed(), report.failed(), 0, controls,
-      controls - report.missed(), report.missed(), report.limit_problems());
+      report.target, kernels, kernels - report.failed(), report.failed(), report.known_findings(),
+      controls, controls - report.missed(), report.missed(), report.limit_problems());
 }
 
 nlohmann::ordered_json to_json(const ContractReport& report) {
@@ -132,12 +135,14 @@ nlohmann::ordered_json to_json(const ContractReport& report) {
   Json limits = Json::array();
   for (const LimitReport& limit : report.limits) {
     limits.push_back({{"target", limit.target},
+                      {"toolchain", limit.toolchain},
                       {"compiler", limit.compiler},
                       {"seconds", limit.seconds},
                       {"not_compiled", limit.not_compiled},
                       {"binaries", limit.binaries},
                       {"functions", limit.functions},
                       {"problems", limit.problems},
+                      {"known_findings", limit.findings},
                       {"notes", limit.notes}});
   }
   return {{"target", report.target},
@@ -147,16 +152,42 @@ nlohmann::ordered_json to_json(const ContractReport& report) {
           {"failed", report.failed()},
           {"missed", report.missed()},
           {"limit_problems", report.limit_problems()},
+          {"known_findings", report.known_findings()},
           {"summary", summary_of(report)},
           {"kernels", std::move(kernels)},
           {"controls", std::move(tried)},
-          {"limits", std::move(limits)}};
+          {"limits", std::move(limits)},
+          {"toolchain_differences", report.toolchain_differences}};
 }
 
-std::string receipt_json(const KernelReport& report) {
+std::string receipt_json(const std::vector<const KernelReport*>& cases) {
+  Json each = Json::array();
+  bool passed = true;
+  std::uint64_t comparisons = 0;
+  for (const KernelReport* one : cases) {
+    each.push_back({{"case", one->name}, {"passed", one->passed()}, {"gates", gates_json(*one)}});
+    passed = passed && one->passed();
+    comparisons += comparisons_of(*one);
+  }
   const Json receipt = {
-      {"case", report.name}, {"passed", report.passed()}, {"gates", gates_json(report)}};
+      {"passed", passed}, {"comparisons", comparisons}, {"cases", std::move(each)}};
   return receipt.dump();
+}
+
+std::string receipt_words(std::string_view json) {
+  const Json receipt = Json::parse(json, nullptr, false);
+  if (!receipt.is_object() || !receipt.contains("passed") || !receipt.contains("cases") ||
+      !receipt.contains("comparisons")) {
+    return std::string(json);
+  }
+  std::string words =
+      fmt::format("{}, {} cases, {} comparisons", receipt["passed"] == true ? "passed" : "FAILED",
+                  receipt["cases"].size(), receipt["comparisons"].dump());
+  for (const Json& one : receipt["cases"]) {
+    words += fmt::format("\n  {} {}", one.value("passed", false) ? "pass" : "FAIL",
+                         one.value("case", ""));
+  }
+  return words;
 }
 
 }  // namespace broach::contract

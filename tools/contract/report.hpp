@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "tools/contract/contract.hpp"
 
@@ -21,8 +23,11 @@ std::string failures_of(const ContractReport& report);
 /// Every figure as one JSON object.
 nlohmann::ordered_json to_json(const ContractReport& report);
 
-/// What a receipt keeps of a kernel: the gates with their counts.
-std::string receipt_json(const KernelReport& report);
+/// What a receipt keeps of a binary: whether it passed, and the gates of every case that tried it.
+std::string receipt_json(const std::vector<const KernelReport*>& cases);
+
+/// A receipt's JSON in words: "passed, 4 cases, 12345 comparisons", or what it holds otherwise.
+std::string receipt_words(std::string_view json);
 
 /// Kernels, controls and bounds in words, and why each bound is what it is; as JSON or text.
 std::string list_text(const ContractRequest& request);

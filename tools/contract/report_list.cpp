@@ -1,9 +1,11 @@
 #include <fmt/format.h>
 
 #include <string_view>
+#include <vector>
 
 #include "specializer/shape.hpp"
 #include "tools/contract/bounds.hpp"
+#include "tools/contract/findings.hpp"
 #include "tools/contract/report.hpp"
 
 namespace broach::contract {
@@ -40,9 +42,21 @@ constexpr BoundWords kBounds[] = {
     {"division", &FormBounds::division, "IEEE division rounds once"},
 };
 
-FormBounds gemma_bounds() {
-  const WindowRowsShape shape = gemma_decode(1, CaseSize::kFull).recipe.shape;
-  return chunk256_bounds(shape, shape.window, 5);
+// An arithmetic's bounds for a row of the Gemma-4-like shape, which sees 1,024 keys.
+struct BoundsOf {
+  std::string_view name;
+  FormBounds bounds;
+};
+
+std::vector<BoundsOf> gemma_bounds() {
+  WindowRowsShape shape = gemma_decode(1, CaseSize::kFull).recipe.shape;
+  std::vector<BoundsOf> all{{"chunk256", chunk256_bounds(shape, shape.window, 5)}};
+  shape.arith = Arith::kTile64;
+  all.push_back({"tile64", tile64_bounds(shape, 17)});
+  shape.p32 = Switch::kOn;
+  all.push_back({"tile64 p32", tile64_bounds(shape, 17)});
+  all.push_back({"mma32 p32", mma32_bounds(shape, 33)});
+  return all;
 }
 
 }  // namespace
@@ -54,18 +68,27 @@ std::string list_text(const ContractRequest& request) {
   }
   text += "\nplanted controls, and the gate that has to see each\n";
   for (const Control& control : request.controls) {
-    text += fmt::format("  {} ({}, gate {}): {}\n      {}\n", control.name,
-                        specializer::name_of(control.arith), static_cast<int>(control.gate),
-                        control.words, control.why);
+    text += fmt::format("  {}, gate {}: {}\n      {}\n", name_of(control),
+                        static_cast<int>(control.gate), control.words, control.why);
   }
-  text += "\nbounds of the range checker, with their values for the Gemma-4-like decode\n";
-  const FormBounds bounds = gemma_bounds();
+  text += "\nbounds of the range checker, with their values for the Gemma-4-like shape\n";
+  const std::vector<BoundsOf> all = gemma_bounds();
   for (const BoundWords& bound : kBounds) {
-    text += fmt::format("  {} {:.3g}: {}\n", bound.name, bounds.*bound.value, bound.why);
+    std::string values;
+    for (const BoundsOf& one : all) {
+      values +=
+          fmt::format("{}{} {:.3g}", values.empty() ? "" : ", ", one.name, one.bounds.*bound.value);
+    }
+    text += fmt::format("  {}: {}\n      {}\n", bound.name, values, bound.why);
   }
   text += "\ngate 5 compiles for\n ";
-  for (const std::string& target : request.limit_targets) text += " " + target;
-  return text + "\n";
+  for (const std::string& target : request.limits.targets) text += " " + target;
+  text += "\n\nknown findings of gate 5\n";
+  for (const Finding& finding : findings()) {
+    text += fmt::format("  {} on {}*: {}\n      {}\n", finding.function, finding.targets,
+                        finding.what, finding.why);
+  }
+  return text;
 }
 
 nlohmann::ordered_json list_json(const ContractRequest& request) {
@@ -78,19 +101,31 @@ nlohmann::ordered_json list_json(const ContractRequest& request) {
   Json tried = Json::array();
   for (const Control& control : request.controls) {
     tried.push_back({{"name", control.name},
+                     {"arith", specializer::name_of(control.arith)},
+                     {"form", specializer::name_of(control.form)},
                      {"what", control.words},
                      {"gate", static_cast<int>(control.gate)},
                      {"why", control.why}});
   }
   Json stated = Json::array();
-  const FormBounds bounds = gemma_bounds();
+  const std::vector<BoundsOf> all = gemma_bounds();
   for (const BoundWords& bound : kBounds) {
-    stated.push_back({{"name", bound.name}, {"value", bounds.*bound.value}, {"why", bound.why}});
+    Json values = Json::object();
+    for (const BoundsOf& one : all) values[std::string(one.name)] = one.bounds.*bound.value;
+    stated.push_back({{"name", bound.name}, {"values", std::move(values)}, {"why", bound.why}});
+  }
+  Json known = Json::array();
+  for (const Finding& finding : findings()) {
+    known.push_back({{"function", finding.function},
+                     {"targets", finding.targets},
+                     {"what", finding.what},
+                     {"why", finding.why}});
   }
   return {{"kernels", std::move(cases)},
           {"controls", std::move(tried)},
           {"bounds", std::move(stated)},
-          {"limit_targets", request.limit_targets}};
+          {"limit_targets", request.limits.targets},
+          {"known_findings", std::move(known)}};
 }
 
 }  // namespace broach::contract

@@ -28,8 +28,9 @@ struct Dot {
 };
 
 // D is a multiple of 8; the 8 partial sums let the compiler use vector registers.
-Dot dot_of(const double* q, const double* k, std::size_t dims) {
+Dot dot_of(const double* q, const double* k, std::size_t dims, std::size_t slice_dims) {
   Dot dot;
+  double slice = 0;
   for (std::size_t at = 0; at < dims; at += kStepDims) {
     std::array<double, 8> sums{};
     std::array<double, 8> magnitudes{};
@@ -41,12 +42,17 @@ Dot dot_of(const double* q, const double* k, std::size_t dims) {
         magnitudes[i] += std::fabs(product);
       }
     }
-    dot.steps += std::fabs(dot.sum);
+    if (slice_dims > 0 && at % slice_dims == 0) {
+      dot.sum += slice;
+      slice = 0;
+    }
+    dot.steps += std::fabs(slice);
     for (std::size_t i = 0; i < 8; ++i) {
-      dot.sum += sums[i];
+      slice += sums[i];
       dot.magnitude += magnitudes[i];
     }
   }
+  dot.sum += slice;
   return dot;
 }
 
@@ -326,10 +332,11 @@ void range_of(const RowView& view, const FormBounds& bounds, RowRange& range) {
 
   std::vector<Score> scores(heads * keys);
   std::vector<double> block(kStepKeys * dims);
+  const auto slice_dims = static_cast<std::size_t>(bounds.slice_dims);
   for (std::size_t j = 0; j < keys; ++j) {
     to_double(view.keys_f32.data() + j * dims, dims, block.data());
     for (std::size_t head = 0; head < heads; ++head) {
-      const Dot dot = dot_of(view.queries.data() + head * dims, block.data(), dims);
+      const Dot dot = dot_of(view.queries.data() + head * dims, block.data(), dims, slice_dims);
       scores[head * keys + j] = score_of(dot, view, bounds);
     }
   }

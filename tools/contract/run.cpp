@@ -19,12 +19,13 @@ struct Timing {
 
 // Each launch is waited for: on the host that is all there is, on a chip it is the latency that an
 // engine sees. Benches time streams of launches.
-Result<Timing> time_launches(runtime::Device& device, const Decoder& decoder,
-                             const DecodeArgs& args, std::int32_t launches) {
+Result<Timing> time_launches(runtime::Device& device, const DeviceProblem& problem,
+                             const Decoder& decoder, const PromptArgs& args,
+                             std::int32_t launches) {
   std::vector<double> times;
   for (std::int32_t i = -kUntimedLaunches; i < launches; ++i) {
     const auto start = std::chrono::steady_clock::now();
-    if (auto launched = decoder.decode(args); !launched) return launched.error();
+    if (auto launched = problem.launch(decoder, args); !launched) return launched.error();
     if (auto done = device.synchronize(nullptr); !done) return done.error();
     const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - start;
     if (i >= 0) times.push_back(took.count());
@@ -34,10 +35,25 @@ Result<Timing> time_launches(runtime::Device& device, const Decoder& decoder,
   return Timing{times[count / 2], times[count * 3 / 4] - times[count / 4]};
 }
 
-// Launches once over poison, judges every output, then times.
-Result<RunReport> run_problem(Runtime& runtime, runtime::Device& device,
-                              const DecodeProblem& problem, const Decoder& decoder,
-                              const RunOptions& options) {
+}  // namespace
+
+Result<RunReport> run_decode(Runtime& runtime, runtime::Device& device, const DecodeCase& tried,
+                             const RunOptions& options) {
+  auto problem = make_decode(tried.recipe);
+  if (!problem) return problem.error();
+  return run_decode(runtime, device, std::move(*problem), options);
+}
+
+Result<RunReport> run_decode(Runtime& runtime, runtime::Device& device, DecodeProblem problem,
+                             const RunOptions& options) {
+  auto op = runtime.window_rows(problem.shape);
+  if (!op) return op.error();
+  problem.shape = op->shape();  // A default arithmetic has become the target's.
+  const Decoder decoder{[&](std::int32_t rows, std::int32_t kv_heads, std::int32_t max_keys) {
+                          return op->workspace_bytes(rows, kv_heads, max_keys);
+                        },
+                        [&](const DecodeArgs& args) { return op->decode(args, nullptr); },
+                        [&](const PromptArgs& args) { return op->prompt(args, nullptr); }};
   auto uploaded = DeviceProblem::upload(device, problem);
   if (!uploaded) return uploaded.error();
   auto out = uploaded->run(decoder, Poison::kNan);
@@ -51,50 +67,15 @@ Result<RunReport> run_problem(Runtime& runtime, runtime::Device& device,
   report.range = *range;
   report.out = std::move(*out);
   if (options.timed_launches > 0) {
-    auto args = uploaded->args(decoder);
+    auto args = uploaded->prompt_args(decoder);
     if (!args) return args.error();
-    auto timing = time_launches(device, decoder, *args, options.timed_launches);
+    auto timing = time_launches(device, *uploaded, decoder, *args, options.timed_launches);
     if (!timing) return timing.error();
     report.median_us = timing->median_us;
     report.spread_us = timing->spread_us;
     report.timed_launches = options.timed_launches;
   }
   return report;
-}
-
-}  // namespace
-
-Result<RunReport> run_decode(Runtime& runtime, runtime::Device& device,
-                             const DecodeCase& decode_case, const RunOptions& options) {
-  auto problem = make_decode(decode_case.recipe);
-  if (!problem) return problem.error();
-  return run_decode(runtime, device, std::move(*problem), options);
-}
-
-Result<RunReport> run_decode(Runtime& runtime, runtime::Device& device, DecodeProblem problem,
-                             const RunOptions& options) {
-  auto op = runtime.window_rows(problem.shape);
-  if (!op) return op.error();
-  problem.shape = op->shape();  // A default arithmetic has become the target's.
-  const Decoder decoder{[&](std::int32_t rows, std::int32_t kv_heads, std::int32_t max_keys) {
-                          return op->workspace_bytes(rows, kv_heads, max_keys);
-                        },
-                        [&](const DecodeArgs& args) { return op->decode(args, nullptr); }};
-  return run_problem(runtime, device, problem, decoder, options);
-}
-
-Result<RunReport> run_prompt(Runtime& runtime, runtime::Device& device,
-                             const PromptCase& prompt_case, const RunOptions& options) {
-  auto problem = make_decode(prompt_case.recipe);
-  if (!problem) return problem.error();
-  auto op = runtime.window_rows(problem->shape);
-  if (!op) return op.error();
-  problem->shape = op->shape();
-  auto chunks = DeviceChunks::upload(device, *problem, prompt_case.offsets);
-  if (!chunks) return chunks.error();
-  const Decoder decoder =
-      chunks->decoder([&](const PromptArgs& args) { return op->prompt(args, nullptr); });
-  return run_problem(runtime, device, *problem, decoder, options);
 }
 
 }  // namespace broach::contract

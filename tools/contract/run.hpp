@@ -33,21 +33,17 @@ struct RunReport {
   std::vector<std::uint16_t> out;  ///< As the problem's strides lay it out.
 };
 
-/// Runs a decode on a device through the public interface and judges every output.
+/// Runs a case on a device through the public interface and judges every output.
 ///
 /// Outputs and workspace are poisoned before the launch, so that what is not written shows.
 ///
 /// Errors:  make_decode's; the runtime's; kInternal when a guard behind the outputs or the
 ///          workspace was overwritten.
-Result<RunReport> run_decode(Runtime& runtime, runtime::Device& device,
-                             const DecodeCase& decode_case, const RunOptions& options = {});
+Result<RunReport> run_decode(Runtime& runtime, runtime::Device& device, const DecodeCase& tried,
+                             const RunOptions& options = {});
 
 /// The same for a problem that is already made.
 Result<RunReport> run_decode(Runtime& runtime, runtime::Device& device, DecodeProblem problem,
                              const RunOptions& options = {});
-
-/// The same for a prompt.
-Result<RunReport> run_prompt(Runtime& runtime, runtime::Device& device,
-                             const PromptCase& prompt_case, const RunOptions& options = {});
 
 }  // namespace broach::contract

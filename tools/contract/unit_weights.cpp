@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <map>
 #include <set>
 #include <span>
 
@@ -12,9 +13,8 @@
 namespace broach::contract {
 namespace {
 
-constexpr std::int32_t kChunk = 256;
+constexpr std::int32_t kChunkKeys = 256;
 constexpr std::int32_t kRun = 32;
-constexpr std::int32_t kTile = 64;
 constexpr std::int32_t kStepKeys = 16;
 
 constexpr std::int32_t kHigh = 2944;
@@ -22,7 +22,7 @@ constexpr std::int32_t kSmall = 16;
 
 std::int32_t mirrored_value(std::int32_t position, std::int32_t dim) {
   const std::int32_t sign = (position / kRun) % 2 == 0 ? 1 : -1;
-  return sign * kHigh + kSmall * (dim % 13 - 6);
+  return sign * kHigh + kSmall * (dim % kMirroredDims - kMirroredDims / 2);
 }
 
 constexpr double kHuge = 57'344;  // 1.75 * 2^15, exact in bf16 and f16.
@@ -32,11 +32,11 @@ constexpr double kHuge = 57'344;  // 1.75 * 2^15, exact in bf16 and f16.
 template <class Term>
 float chunk256_sum(std::int32_t first, std::int32_t last, Narrow narrow, Term term) {
   float total = 0;
-  for (std::int32_t chunk = first / kChunk; chunk <= last / kChunk; ++chunk) {
+  for (std::int32_t chunk = first / kChunkKeys; chunk <= last / kChunkKeys; ++chunk) {
     float chunk_sum = 0;
-    for (std::int32_t run = 0; run < kChunk / kRun; ++run) {
-      const std::int32_t from = std::max(first, chunk * kChunk + run * kRun);
-      const std::int32_t to = std::min(last, chunk * kChunk + run * kRun + kRun - 1);
+    for (std::int32_t run = 0; run < kChunkKeys / kRun; ++run) {
+      const std::int32_t from = std::max(first, chunk * kChunkKeys + run * kRun);
+      const std::int32_t to = std::min(last, chunk * kChunkKeys + run * kRun + kRun - 1);
       float run_sum = 0;
       for (std::int32_t j = from; j <= to; ++j) run_sum = narrow(run_sum + term(j));
       chunk_sum = narrow(chunk_sum + run_sum);
@@ -60,17 +60,17 @@ float value_step(specializer::MatrixStep step, Dtype dtype,
                                                     : run(tiles::F16Format{}));
 }
 
-// tile64's sums in its order when every weight is 1: a chain of matrix steps from 0 a tile, tiles
-// folded in order. `value` gives the bits at a position. A narrower accumulator is taken to round
-// once a step. A weight's second half is +0 and its step adds nothing.
+// tile64's and mma32's sums in their order when every weight is 1: a chain of matrix steps from 0 a
+// tile, tiles folded in order. `value` gives the bits at a position. A narrower accumulator is
+// taken to round once a step. A weight's second half is +0 and its step adds nothing.
 template <class Value>
-float tile64_sum(specializer::MatrixStep step, Dtype dtype, std::int32_t first, std::int32_t last,
-                 Narrow narrow, Value value) {
+float tiles_sum(std::int32_t tile_keys, specializer::MatrixStep step, Dtype dtype,
+                std::int32_t first, std::int32_t last, Narrow narrow, Value value) {
   const std::uint16_t one = round_to(1, dtype);
   float total = 0;
-  for (std::int32_t tile = first / kTile; tile <= last / kTile; ++tile) {
+  for (std::int32_t tile = first / tile_keys; tile <= last / tile_keys; ++tile) {
     float tile_sum = 0;
-    for (std::int32_t from = tile * kTile; from < (tile + 1) * kTile; from += kStepKeys) {
+    for (std::int32_t from = tile * tile_keys; from < (tile + 1) * tile_keys; from += kStepKeys) {
       std::array<std::uint16_t, kStepKeys> weights{};
       std::array<std::uint16_t, kStepKeys> values{};
       for (std::int32_t j = std::max(from, first); j < from + kStepKeys && j <= last; ++j) {
@@ -98,6 +98,19 @@ std::int64_t weights_of(const DecodeProblem& p, std::int32_t row) {
 
 }  // namespace
 
+std::int32_t piece_keys(Arith arith) noexcept {
+  switch (arith) {
+    case Arith::kTile64:
+      return 64;
+    case Arith::kMma32:
+      return 32;
+    case Arith::kChunk256:
+    case Arith::kDefault:
+      break;
+  }
+  return kChunkKeys;
+}
+
 float as_fp32(float x) { return x; }
 
 float as_f16(float x) {
@@ -114,8 +127,10 @@ void set_keys_to_zero(DecodeProblem& p) {
 }
 
 void set_values_mirrored(DecodeProblem& p) {
+  std::set<std::int64_t> done;  // Cells that an earlier row sees too.
   for (std::int32_t row = 0; row < p.rows; ++row) {
     for (std::int32_t j = p.first_key(row); j <= p.last_key(row); ++j) {
+      if (!done.insert(p.v_at(row, j, 0)).second) continue;
       for (std::int32_t head = 0; head < p.kv_heads; ++head) {
         const auto at = static_cast<std::size_t>(p.v_at(row, j, head));
         for (std::int32_t d = 0; d < p.head_dim(); ++d) {
@@ -127,12 +142,15 @@ void set_values_mirrored(DecodeProblem& p) {
 }
 
 void set_values_cancelling(DecodeProblem& p) {
-  std::set<std::int32_t> done;  // Slots.
+  std::map<std::int32_t, std::int32_t> row_of_slot;  // The one that sees most.
+  const auto keys = [&](std::int32_t row) { return p.last_key(row) - p.first_key(row) + 1; };
   for (std::int32_t row = 0; row < p.rows; ++row) {
-    if (!done.insert(p.slots[static_cast<std::size_t>(row)]).second) continue;
-    const std::int32_t first = p.first_key(row);
-    const std::int32_t fifth = (p.last_key(row) - first + 1) / 5;
-    const auto fill = [&](std::int32_t from, double value) {
+    const auto [at, first] = row_of_slot.try_emplace(p.slots[static_cast<std::size_t>(row)], row);
+    if (!first && keys(row) > keys(at->second)) at->second = row;
+  }
+  for (const auto& [slot, row] : row_of_slot) {
+    const std::int32_t fifth = keys(row) / 5;
+    const auto fill = [&, row = row](std::int32_t from, double value) {
       for (std::int32_t j = from; j < from + fifth; ++j) {
         for (std::int32_t head = 0; head < p.kv_heads; ++head) {
           const auto at = p.v.begin() + p.v_at(row, j, head);
@@ -140,8 +158,8 @@ void set_values_cancelling(DecodeProblem& p) {
         }
       }
     };
-    fill(first + fifth, kHuge);
-    fill(first + 3 * fifth, -kHuge);
+    fill(p.first_key(row) + fifth, kHuge);
+    fill(p.first_key(row) + 3 * fifth, -kHuge);
   }
 }
 
@@ -151,11 +169,13 @@ std::uint16_t unit_weight_output(const DecodeProblem& p, specializer::MatrixStep
   const std::int32_t first = p.first_key(row);
   const std::int32_t last = p.last_key(row);
   const auto value = values_of(p, row, head, dim);
-  const bool tiles = p.shape.arith == Arith::kTile64;
-  const float numerator = tiles ? tile64_sum(step, p.shape.dtype, first, last, narrow, value)
-                                : chunk256_sum(first, last, narrow, [&](std::int32_t position) {
-                                    return float_of(value(position), p.shape.dtype);
-                                  });
+  const auto widened = [&](std::int32_t position) {
+    return float_of(value(position), p.shape.dtype);
+  };
+  const float numerator =
+      p.shape.arith == Arith::kChunk256
+          ? chunk256_sum(first, last, narrow, widened)
+          : tiles_sum(piece_keys(p.shape.arith), step, p.shape.dtype, first, last, narrow, value);
   // Weights are summed in fp32 in both: whole numbers below 2^24, exact in any order.
   float denominator = chunk256_sum(first, last, narrow, [](std::int32_t) { return 1.0F; });
   if (p.shape.sinks == Switch::kOn) denominator = narrow(denominator + 1.0F);

@@ -14,6 +14,9 @@ namespace broach::contract {
 /// Makes every weight exactly 1. Cells that no row sees keep their NaN.
 void set_keys_to_zero(DecodeProblem& problem);
 
+/// Dims after which mirrored values repeat.
+inline constexpr std::int32_t kMirroredDims = 13;
+
 /// Mirrored values: +-2944 by turns of 32 keys, plus a small multiple of 16 that depends on the
 /// dim.
 ///
@@ -23,13 +26,16 @@ void set_keys_to_zero(DecodeProblem& problem);
 /// is lost.
 void set_values_mirrored(DecodeProblem& problem);
 
-/// Cancelling values: of the keys of each stream's first row the second fifth holds 57,344, the
-/// fourth its negative, and the others are as they were.
+/// Cancelling values: of the keys of each slot's row that sees most, the second fifth holds 57,344,
+/// the fourth its negative, and the others are as they were.
 ///
 /// A fifth sums to millions, so that what came before it is rounded at a unit near 1 when it joins,
 /// what comes between is rounded piece by piece, and what comes after the two have cancelled is
 /// not: each rounding shows in what is left, and so does the order of the pieces.
 void set_values_cancelling(DecodeProblem& problem);
+
+/// Keys of the pieces that an arithmetic's sums are made of, at absolute positions.
+std::int32_t piece_keys(Arith arith) noexcept;
 
 /// An accumulator's format: what every partial sum is rounded to.
 using Narrow = float (*)(float);

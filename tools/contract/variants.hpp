@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,10 @@ struct ShapeVariant {
 };
 
 /// A ring declared longer, every other layout, and the generic kernel of the case's own shape.
-std::vector<ShapeVariant> variants_of(const DecodeCase& decode_case);
+std::vector<ShapeVariant> variants_of(const DecodeCase& tried);
+
+/// The same rows by the other form, where the arithmetic promises the same bits in both: a tile64
+/// prompt's decode.
+std::optional<WindowRowsShape> other_form(const WindowRowsShape& shape);
 
 }  // namespace broach::contract

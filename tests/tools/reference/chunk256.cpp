@@ -7,6 +7,7 @@
 #include <limits>
 #include <span>
 
+#include "tests/tools/reference/portable_exponential.hpp"
 #include "tools/contract/number.hpp"
 
 namespace broach::test {
@@ -65,7 +66,9 @@ float Reference::score(const std::uint16_t* q, const std::uint16_t* k) const {
     for (std::uint32_t lane = 0; lane < mask; ++lane) lanes[lane] += lanes[lane + mask];
   }
   if (fault_ == ReferenceFault::kNoScale) return lanes[0];
-  return p_.scale * lanes[0];
+  const float s = p_.scale * lanes[0];
+  if (p_.shape.softcap == Switch::kOff) return s;
+  return p_.softcap * portable_tanh(s / p_.softcap);
 }
 
 Partial Reference::chunk(std::int32_t row, std::int32_t head, std::int32_t from,
@@ -155,7 +158,12 @@ void Reference::again_in_double(std::int32_t row, std::int32_t head, std::uint16
       dot += static_cast<double>(float_of(q[d], p_.shape.dtype)) *
              static_cast<double>(float_of(k[d], p_.shape.dtype));
     }
-    scores.push_back(static_cast<double>(p_.scale) * dot);
+    double s = static_cast<double>(p_.scale) * dot;
+    if (p_.shape.softcap == Switch::kOn) {
+      const double cap = static_cast<double>(p_.softcap);
+      s = cap * std::tanh(s / cap);
+    }
+    scores.push_back(s);
     if (!(scores.back() <= greatest)) greatest = scores.back();
     if (std::isnan(greatest)) break;
   }

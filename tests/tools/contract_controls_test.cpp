@@ -1,0 +1,121 @@
+#include <algorithm>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "kernel_src/embedded.hpp"
+#include "specializer/plan.hpp"
+#include "specializer/target.hpp"
+#include "tests/support/catch.hpp"
+#include "tools/contract/contract.hpp"
+#include "tools/contract/controls.hpp"
+
+using namespace broach;
+using namespace broach::contract;
+
+namespace {
+
+specializer::Target target_named(std::string_view name) {
+  auto target = specializer::parse_target(name);
+  REQUIRE(target);
+  return *target;
+}
+
+// "kWindowEarly" as "window_early".
+std::string snake_case(std::string_view enumerator) {
+  std::string name;
+  for (const char c : enumerator.substr(1)) {
+    if (c >= 'A' && c <= 'Z') {
+      if (!name.empty()) name += '_';
+      name += static_cast<char>(c - 'A' + 'a');
+    } else {
+      name += c;
+    }
+  }
+  return name;
+}
+
+// The enumerators of a kernel source's `enum class Control`, without kNone.
+std::set<std::string> faults_in(std::string_view source) {
+  std::set<std::string> faults;
+  const std::size_t begin = source.find("enum class Control : int {");
+  REQUIRE(begin != std::string_view::npos);
+  const std::string_view body = source.substr(begin, source.find("};", begin) - begin);
+  for (std::size_t at = body.find("\n  k"); at != std::string_view::npos;
+       at = body.find("\n  k", at + 1)) {
+    const std::size_t from = at + 3;
+    const std::string name = snake_case(body.substr(from, body.find(',', from) - from));
+    if (name != "none") faults.insert(name);
+  }
+  return faults;
+}
+
+}  // namespace
+
+TEST_CASE("every fault that a kernel source has is tried, and no other",
+          "[tools][contract][controls]") {
+  for (const auto& [file, of_chunks] : {std::pair{"window_rows/chunk256_base.cuh", true},
+                                        std::pair{"window_rows/names.cuh", false}}) {
+    const auto source =
+        std::find_if(kKernelSources.begin(), kKernelSources.end(),
+                     [&](const EmbeddedFile& one) { return one.name == std::string_view(file); });
+    REQUIRE(source != kKernelSources.end());
+    std::set<std::string> tried;
+    for (const Control& control : controls()) {
+      const bool chunks = control.arith == Arith::kChunk256;
+      if (chunks == of_chunks) tried.emplace(control.name);
+    }
+    CHECK(tried == faults_in(source->bytes));
+  }
+}
+
+TEST_CASE("a control that a kernel does not have is refused by its name",
+          "[tools][contract][controls]") {
+  const specializer::Target target = target_named("sm_90a");
+  for (const Control& control : controls()) {
+    const WindowRowsShape shape = control_case(control).recipe.shape;
+    CHECK(specializer::plan(shape, target, {std::string(control.name), Switch::kOff}));
+    const auto refused = specializer::plan(shape, target, {"windoww_early", Switch::kOff});
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == ErrorCode::kUnsupported);
+    CHECK(refused.error().message.find("windoww_early") != std::string::npos);
+  }
+}
+
+TEST_CASE("either sweep tries every control, form, ratio and head_dim",
+          "[tools][contract][controls]") {
+  const specializer::Target host = target_named(specializer::native_host_target());
+  const Sweep sweep = GENERATE(Sweep::kQuick, Sweep::kWhole);
+  const ContractRequest request = contract_of(host, sweep);
+  CHECK(request.controls.size() == controls().size());
+  std::set<std::string> names;
+  for (const Form form : {Form::kDecode, Form::kPrompt}) {
+    std::set<std::uint32_t> ratios;
+    std::set<std::uint32_t> head_dims;
+    std::set<KvLayoutKind> layouts;
+    bool p32 = false;
+    bool softcap = false;
+    bool sinks = false;
+    for (const DecodeCase& one : request.cases) {
+      const WindowRowsShape& shape = one.recipe.shape;
+      names.insert(one.name);
+      if (shape.form != form || shape.arith != Arith::kTile64) continue;
+      ratios.insert(shape.gqa_ratio);
+      head_dims.insert(shape.head_dim);
+      layouts.insert(shape.kv_layout.kind);
+      p32 = p32 || shape.p32 == Switch::kOn;
+      softcap = softcap || shape.softcap == Switch::kOn;
+      sinks = sinks || shape.sinks == Switch::kOn;
+    }
+    for (const std::uint32_t ratio : {1U, 2U, 3U, 5U, 7U, 8U, 12U, 16U, 32U}) {
+      CHECK(ratios.contains(ratio));
+    }
+    CHECK(head_dims.size() == 8);
+    CHECK(layouts.size() == 3);
+    CHECK(p32);
+    CHECK(softcap);
+    CHECK(sinks);
+  }
+  CHECK(names.size() == request.cases.size());
+  CHECK(request.limits.targets.size() > 3);
+}
