@@ -68,20 +68,7 @@ std::vector<LayerStatus> Cache::layers() const {
   memory.layer = {LayerKind::kMemory, "memory"};
   memory.usable = true;
   rows.push_back(memory);
-  for (DiskLayer* layer : state.disk_layers()) {
-    LayerStatus row;
-    row.layer = layer->layer;
-    row.usable = true;
-    row.why = layer->why;
-    row.filesystem = layer->directory->filesystem().name;
-    if (layer == state.user.get()) {
-      row.journal = state.user->index.status();
-      if (!state.user->writable) row.why = "the system forbids writing there";
-    } else {
-      row.journal = "no index: objects are read by name";
-    }
-    rows.push_back(std::move(row));
-  }
+  for (DiskLayer* layer : state.disk_layers()) rows.push_back(layer->status());
   rows.insert(rows.end(), state.refused.begin(), state.refused.end());
   if (state.remotes) {
     for (LayerStatus& row : state.remotes->layers()) rows.push_back(std::move(row));

@@ -35,13 +35,23 @@ struct RemoteOptions {
   std::chrono::milliseconds first_byte{0};  ///< A look-up waits no longer for it; 0: 200 ms.
 };
 
+class SecretKey;
+
+/// What makes a bundle's bytes usable.
+enum class BundleTrust : std::uint8_t {
+  kSignature,  ///< A trusted key signed it. Who owns the file does not matter.
+  kOwner,      ///< The caller vouches for it, and nobody but its owner could have changed it.
+};
+
 /// What the cache is opened with. Read no environment here: the caller fills it in.
 ///
 /// Units:   budgets in bytes and objects; 0 takes the default (finite).
 struct CacheOptions {
   std::vector<std::filesystem::path>
-      directories;                               ///< Candidates, the first usable one is writable.
-  std::vector<std::filesystem::path> read_only;  ///< Looked in after it, in order.
+      directories;  ///< Candidates, the first usable one is writable.
+  std::vector<std::filesystem::path>
+      read_only;  ///< Directories and bundles, looked in after it, in order.
+  BundleTrust bundle_trust = BundleTrust::kSignature;
   std::vector<std::filesystem::path> trusted_keys;  ///< Directories of public keys (*.pub).
   std::filesystem::path signing_key;                ///< A secret key's file; empty: none.
   std::uint64_t byte_budget = 0;
@@ -70,7 +80,7 @@ struct LayerStatus {
   bool usable = false;
   std::string why;         ///< Reason it is not used or not written; empty when all is well.
   std::string filesystem;  ///< "ext4", "nfs", "tmpfs"…
-  std::string journal;     ///< SQLite's journal mode, or why there is no index.
+  std::string journal;     ///< SQLite's journal mode, or what there is instead of an index.
 };
 
 /// One remote as `doctor` shows it, just asked.
@@ -214,8 +224,21 @@ class Cache {
   /// Sets a binary aside that checked out here but was refused elsewhere (a driver), once.
   void distrust(const Key& key, std::string_view why);
 
+  /// Looks in every layer as `find` does and checks the object whole, but counts nothing, promotes
+  /// nothing and keeps nothing in memory: for proofs.
+  ///
+  /// Errors:  why no layer gave it, where one holds it and it is damaged or refused.
+  Result<std::optional<Hit>> peek(const KeyRecord& key);
+
   Result<std::vector<Entry>> entries();
-  Result<std::optional<Object>> read(const Key& key);  ///< By name alone, for inspection.
+
+  /// The entries of a layer by its path, or of "memory", "user" or "read_only" (each of them),
+  /// other layers notwithstanding.
+  ///
+  /// Errors:  kNotFound naming the layers there are.
+  Result<std::vector<Entry>> entries_of(std::string_view layer);
+  Result<std::optional<Object>> read(const Key& key);       ///< By name alone, for inspection.
+  Result<std::optional<Object>> read_head(const Key& key);  ///< The same without the payload.
   Result<std::vector<Key>> keys_starting_with(std::string_view hex_prefix);
   Result<std::vector<EntryLimits>> limits();
 
@@ -233,6 +256,11 @@ class Cache {
   void clear_journal();
 
   Result<VerifyReport> verify();
+
+  /// Signs every object of the writable directory, so that other users can take them from there.
+  ///
+  /// Errors:  kDenied where no directory can be written; kDamaged for an object that is.
+  Result<std::uint64_t> sign(const SecretKey& signer);
   Result<GcReport> gc(const GcRequest& request);
   Result<std::vector<QuarantineRow>> quarantine();
 

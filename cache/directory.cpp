@@ -19,29 +19,30 @@ namespace fs = std::filesystem;
 constexpr int kOpenDirectory = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 constexpr mode_t kDirectoryMode = 0700;
 constexpr std::string_view kRoot = "";
+constexpr std::string_view kWhat = "cache directory";
 
 bool ours(uid_t owner) { return owner == geteuid() || owner == 0; }
 
-// Opens the cache's own path. A symbolic link in its last place is followed only when we or root
-// made it: a link in a shared directory such as /tmp could lead anywhere.
-Result<Fd> open_root(const fs::path& path) {
+// A symbolic link in the path's last place is followed only when we or root made it: a link in a
+// shared directory such as /tmp could lead anywhere.
+Result<Fd> open_path(const fs::path& path, std::string_view what, Trust trust) {
   Fd fd(::open(path.c_str(), kOpenDirectory | O_NOFOLLOW));
   if (fd) return fd;
   const int error = errno;
   struct stat link {};
   if ((error == ELOOP || error == ENOTDIR) && lstat(path.c_str(), &link) == 0 &&
       S_ISLNK(link.st_mode)) {
-    if (!ours(link.st_uid)) {
+    if (!ours(link.st_uid) && trust != Trust::kSigned) {
       return Error{ErrorCode::kDenied,
-                   fmt::format("cache directory {} is a symbolic link made by user {}; remove it "
-                               "or name another directory (BROACH_CACHE_DIR)",
-                               path.string(), link.st_uid),
-                   ""};
+                   fmt::format("{} {} is a symbolic link made by user {}, who could lead it to "
+                               "planted code",
+                               what, path.string(), link.st_uid),
+                   std::string(kUnsafe)};
     }
     fd = Fd(::open(path.c_str(), kOpenDirectory));
     if (fd) return fd;
   }
-  return os_error("open cache directory", path.string(), errno);
+  return os_error(fmt::format("open {}", what), path.string(), errno);
 }
 
 Result<Fd> checked(Fd fd, const std::string& path, Trust trust) {
@@ -112,23 +113,31 @@ Result<void> create(const fs::path& path) {
 
 Result<void> check_owner_and_mode(std::string_view path, std::uint32_t owner, std::uint32_t mode,
                                   Trust trust) {
+  if (trust == Trust::kSigned) return {};
   const uid_t self = geteuid();
   if (owner != self && !(trust == Trust::kInstalled && owner == 0)) {
     return Error{ErrorCode::kDenied,
-                 fmt::format("{} is owned by user {}, not by user {}: its owner could plant code; "
-                             "name a directory of your own (BROACH_CACHE_DIR)",
+                 fmt::format("{} is owned by user {}, not by user {}: its owner could plant code",
                              path, owner, self),
                  std::string(kUnsafe)};
   }
   if ((mode & (S_IWGRP | S_IWOTH)) != 0) {
-    return Error{
-        ErrorCode::kDenied,
-        fmt::format("{} has mode {:04o}: {} could plant code; run `chmod go-w {}` or name "
-                    "another directory (BROACH_CACHE_DIR)",
-                    path, mode & 07777U, (mode & S_IWOTH) != 0 ? "anyone" : "its group", path),
-        std::string(kUnsafe)};
+    return Error{ErrorCode::kDenied,
+                 fmt::format("{} has mode {:04o}: {} could plant code; run `chmod go-w {}`", path,
+                             mode & 07777U, (mode & S_IWOTH) != 0 ? "anyone" : "its group", path),
+                 std::string(kUnsafe)};
   }
   return {};
+}
+
+Result<Fd> open_checked_directory(const fs::path& path, std::string_view what, Trust trust) {
+  auto fd = open_path(path, what, trust);
+  if (!fd) return fd;
+  auto safe = checked(std::move(*fd), path.string(), trust);
+  if (safe) return safe;
+  Error refused = safe.error();
+  refused.message = fmt::format("{} {}", what, refused.message);
+  return refused;
 }
 
 Result<std::unique_ptr<Directory>> Directory::open(fs::path path, Trust trust) {
@@ -145,7 +154,7 @@ Result<std::unique_ptr<Directory>> Directory::open(fs::path path, Trust trust) {
   const auto opened = directory->root(IfMissing::kFail);
   if (opened) return directory;
   if (opened.error().code != ErrorCode::kNotFound) return opened.error();
-  if (trust == Trust::kInstalled) return opened.error();
+  if (trust != Trust::kOwn) return opened.error();
   if (auto could = creatable(directory->path_); !could) return could.error();
   return directory;
 }
@@ -153,19 +162,19 @@ Result<std::unique_ptr<Directory>> Directory::open(fs::path path, Trust trust) {
 Result<std::shared_ptr<const Fd>> Directory::root(IfMissing if_missing) {
   const std::lock_guard lock(mutex_);
   if (const auto found = open_.find(kRoot); found != open_.end()) return found->second;
-  auto fd = open_root(path_);
+  auto fd = open_checked_directory(path_, kWhat, trust_);
   if (!fd && fd.error().code == ErrorCode::kNotFound && if_missing == IfMissing::kCreate) {
     if (auto made = create(path_); !made) return made.error();
-    fd = open_root(path_);
+    fd = open_checked_directory(path_, kWhat, trust_);
   }
-  if (!fd) return fd.error();
-  auto safe = checked(std::move(*fd), path_.string(), trust_);
-  if (!safe) {
-    Error refused = safe.error();
-    refused.message.insert(0, "cache directory ");
+  if (!fd) {
+    Error refused = fd.error();
+    if (refused.detail == kUnsafe) {
+      refused.message += ", or name another directory (BROACH_CACHE_DIR)";
+    }
     return refused;
   }
-  auto shared = std::make_shared<const Fd>(std::move(*safe));
+  auto shared = std::make_shared<const Fd>(std::move(*fd));
   open_.emplace(kRoot, shared);
   return shared;
 }

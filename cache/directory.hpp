@@ -18,6 +18,7 @@ namespace broach::cache {
 enum class Trust : std::uint8_t {
   kOwn,        ///< Owned by this user.
   kInstalled,  ///< Owned by this user or by root: a layer that an image or a package brought.
+  kSigned,     ///< Anybody's: each object needs a signature that is trusted.
 };
 
 enum class IfMissing : std::uint8_t { kFail, kCreate };
@@ -60,12 +61,20 @@ class Directory {
   std::map<std::string, std::shared_ptr<const Fd>, std::less<>> open_;
 };
 
+/// Opens a directory whose owner and mode are safe. A link in its place is followed only when this
+/// user or root made it.
+///
+/// Errors:  kDenied with detail kUnsafe; kNotFound; the operating system's; with `what` ("cache
+///          directory") in front of the path.
+Result<Fd> open_checked_directory(const std::filesystem::path& path, std::string_view what,
+                                  Trust trust);
+
 /// The detail of an error that owner or mode caused, where the system's errors have "EACCES".
 inline constexpr std::string_view kUnsafe = "unsafe";
 
 /// Says whether a file or folder that fstat described may be a source of code.
 ///
-/// Errors:  kDenied naming owner or mode, and what would work; its detail is kUnsafe.
+/// Errors:  kDenied naming owner or mode; its detail is kUnsafe.
 Result<void> check_owner_and_mode(std::string_view path, std::uint32_t owner, std::uint32_t mode,
                                   Trust trust);
 

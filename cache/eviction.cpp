@@ -11,10 +11,10 @@ constexpr std::uint64_t kMostReservedBytes = std::uint64_t{256} << 20;
 constexpr std::uint64_t kMostReservedFiles = 4096;
 
 // What keeping an entry costs for what it saves. A use in the future (a clock that was set back)
-// counts as now; a compile of no measured time counts as a millisecond.
+// counts as now; a compile whose time is not known (a bundle's objects) counts as a second.
 double cost_of_keeping(const Entry& entry, std::int64_t now_ms) {
   const auto unused_ms = std::max<std::int64_t>(now_ms - entry.last_used_unix_ms, 0) + 1;
-  const double saved_ms = std::max<double>(entry.compile_ms, 1.0);
+  const double saved_ms = entry.compile_ms == 0 ? 1000.0 : entry.compile_ms;
   return static_cast<double>(entry.bytes) * static_cast<double>(unused_ms) / saved_ms;
 }
 

@@ -94,7 +94,8 @@ Result<OpenFile> open_file(int folder, const std::string& name, const std::strin
     return Error{ErrorCode::kDamaged, path + " is not a regular file", ""};
   }
   // A file that root left in our own directory is as good as ours: root can do anything anyway.
-  const Trust needed = status.st_uid == 0 ? Trust::kInstalled : trust;
+  const bool root_in_ours = trust == Trust::kOwn && status.st_uid == 0;
+  const Trust needed = root_in_ours ? Trust::kInstalled : trust;
   if (auto fine = check_owner_and_mode(path, status.st_uid, status.st_mode, needed); !fine) {
     return fine.error();
   }

@@ -27,15 +27,72 @@ Result<std::vector<Entry>> Cache::entries() {
   return list_entries(*state_);
 }
 
+Result<std::vector<Entry>> Cache::entries_of(std::string_view layer) {
+  flush();
+  return list_entries_of(*state_, layer);
+}
+
 Result<std::vector<EntryLimits>> Cache::limits() { return list_limits(*state_); }
 
 Result<std::optional<Object>> Cache::read(const Key& key) {
   if (const auto object = state_->memory.find(key)) return std::optional<Object>(*object);
   for (DiskLayer* layer : state_->disk_layers()) {
-    auto found = layer->store.read(key);
+    auto found = layer->source().read(key);
     if (!found || found->has_value()) return found;
   }
   return std::optional<Object>{};
+}
+
+Result<std::optional<Object>> Cache::read_head(const Key& key) {
+  if (const auto object = state_->memory.find(key)) {
+    return std::optional<Object>(
+        Object{object->key, object->description, object->provenance, object->limits, {}});
+  }
+  std::optional<Error> fault;
+  for (DiskLayer* layer : state_->disk_layers()) {
+    auto head = layer->source().read_head(key);
+    if (head) return std::optional<Object>(std::move(head->object));
+    if (!fault && head.error().code != ErrorCode::kNotFound) fault = head.error();
+  }
+  if (fault) return std::move(*fault);
+  return std::optional<Object>{};
+}
+
+Result<std::optional<Hit>> Cache::peek(const KeyRecord& key) {
+  if (auto object = state_->memory.find(key)) {
+    return std::optional<Hit>(Hit{std::move(object), {LayerKind::kMemory, "memory"}});
+  }
+  std::optional<Error> fault;
+  for (DiskLayer* layer : state_->disk_layers()) {
+    auto found = layer->source().read(key.key);
+    if (!found) {
+      if (!fault) fault = found.error();
+      continue;  // As a look-up goes on to the next layer.
+    }
+    if (!*found || (*found)->key.stream != key.stream) continue;
+    return std::optional<Hit>(
+        Hit{std::make_shared<const Object>(std::move(**found)), layer->layer});
+  }
+  if (fault) return std::move(*fault);
+  return std::optional<Hit>{};
+}
+
+Result<std::uint64_t> Cache::sign(const SecretKey& signer) {
+  State& state = *state_;
+  if (!state.can_write()) {
+    return Error{ErrorCode::kDenied, "no cache directory can be written, so none can be signed",
+                 ""};
+  }
+  const auto stored = state.user->store.list();
+  if (!stored) return stored.error();
+  std::uint64_t count = 0;
+  for (const StoredObject& object : *stored) {
+    const auto done = state.user->store.sign(object.key, signer);
+    if (!done && done.error().code == ErrorCode::kNotFound) continue;  // Evicted meanwhile.
+    if (!done) return done.error();
+    ++count;
+  }
+  return count;
 }
 
 Result<std::vector<Key>> Cache::keys_starting_with(std::string_view hex_prefix) {
@@ -44,7 +101,7 @@ Result<std::vector<Key>> Cache::keys_starting_with(std::string_view hex_prefix) 
     if (object->key.key.hex().starts_with(hex_prefix)) keys.insert(object->key.key);
   }
   for (DiskLayer* layer : state_->disk_layers()) {
-    const auto stored = layer->store.list(hex_prefix);
+    const auto stored = layer->source().list(hex_prefix);
     if (!stored) return stored.error();
     for (const StoredObject& object : *stored) keys.insert(object.key);
   }
@@ -128,10 +185,10 @@ std::optional<Holder> Cache::holder(const Key& key) {
 Result<VerifyReport> Cache::verify() {
   VerifyReport report;
   for (DiskLayer* layer : state_->disk_layers()) {
-    const auto stored = layer->store.list();
+    const auto stored = layer->source().list("");
     if (!stored) return stored.error();
     for (const StoredObject& object : *stored) {
-      const auto sound = layer->store.verify(object.key);
+      const auto sound = layer->source().verify(object.key);
       if (!sound && sound.error().code == ErrorCode::kNotFound) continue;  // Evicted meanwhile.
       ++report.objects;
       if (sound) continue;

@@ -1,8 +1,10 @@
 // Listings: what the layers hold, from the index where there is one and from the objects' heads
 // where there is none.
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "cache/state.hpp"
@@ -14,10 +16,11 @@ namespace {
 // to get their turn.
 constexpr std::size_t kBatch = 512;
 
-std::vector<Entry> entries_from_heads(Store& store, const std::vector<StoredObject>& stored) {
+std::vector<Entry> entries_from_heads(ObjectSource& source,
+                                      const std::vector<StoredObject>& stored) {
   std::vector<Entry> rows;
   for (const StoredObject& object : stored) {
-    auto head = store.read_head(object.key);
+    auto head = source.read_head(object.key);
     if (!head) continue;  // Damaged: `verify` names it and a look-up sets it aside.
     Entry& row = rows.emplace_back();
     row.key = object.key;
@@ -43,8 +46,8 @@ Entry entry_in_memory(const Object& object) {
 
 }  // namespace
 
-Result<void> reconcile(Index& index, Store& store) {
-  const auto stored = store.list();
+Result<void> reconcile(Index& index, ObjectSource& source) {
+  const auto stored = source.list("");
   if (!stored) return stored.error();
   auto rows = index.entries();
   if (!rows) {
@@ -72,7 +75,7 @@ Result<void> reconcile(Index& index, Store& store) {
     }
     if (row != known.end()) known.erase(row);
     if (same) continue;
-    auto head = store.read_head(object.key);
+    auto head = source.read_head(object.key);
     if (!head) continue;
     batch.push_back(
         {std::move(head->object), object.bytes, head->header.payload_digest, object.used_unix_ms});
@@ -90,14 +93,14 @@ Result<void> reconcile(Index& index, Store& store) {
 
 Result<std::vector<Entry>> list_entries(DiskLayer& layer, Index* index) {
   std::vector<Entry> rows;
-  const bool indexed = index != nullptr && reconcile(*index, layer.store);
+  const bool indexed = index != nullptr && reconcile(*index, layer.source());
   auto from_index = indexed ? index->entries() : Result<std::vector<Entry>>(std::vector<Entry>{});
   if (indexed && from_index) {
     rows = std::move(*from_index);
   } else {
-    const auto stored = layer.store.list();
+    const auto stored = layer.source().list("");
     if (!stored) return stored.error();
-    rows = entries_from_heads(layer.store, *stored);
+    rows = entries_from_heads(layer.source(), *stored);
   }
   for (Entry& row : rows) row.layer = layer.layer;
   return rows;
@@ -121,6 +124,31 @@ Result<std::vector<Entry>> list_entries(Cache::State& state) {
   return all;
 }
 
+Result<std::vector<Entry>> list_entries_of(Cache::State& state, std::string_view name) {
+  std::vector<Entry> rows;
+  std::string known = "memory";
+  bool found = name == "memory";
+  if (found) {
+    for (const auto& object : state.memory.objects()) rows.push_back(entry_in_memory(*object));
+  }
+  for (DiskLayer* layer : state.disk_layers()) {
+    const bool user = layer == state.user.get();
+    known += (user ? ", user, " : ", ") + layer->layer.name;
+    const bool named =
+        layer->layer.name == name || (user && name == "user") || (!user && name == "read_only");
+    if (!named) continue;
+    found = true;
+    auto more = list_entries(*layer, user ? &state.user->index : nullptr);
+    if (!more) return more.error();
+    std::move(more->begin(), more->end(), std::back_inserter(rows));
+  }
+  if (!found && name != "read_only") {
+    return Error{ErrorCode::kNotFound,
+                 "no cache layer \"" + std::string(name) + "\"; the layers are " + known, ""};
+  }
+  return rows;
+}
+
 Result<std::vector<EntryLimits>> list_limits(Cache::State& state) {
   std::vector<EntryLimits> all;
   std::set<Key> seen;
@@ -137,11 +165,11 @@ Result<std::vector<EntryLimits>> list_limits(Cache::State& state) {
     }
   }
   for (DiskLayer* layer : state.disk_layers()) {
-    const auto stored = layer->store.list();
+    const auto stored = layer->source().list("");
     if (!stored) return stored.error();
     for (const StoredObject& object : *stored) {
       if (seen.contains(object.key)) continue;
-      if (const auto head = layer->store.read_head(object.key)) add(head->object);
+      if (const auto head = layer->source().read_head(object.key)) add(head->object);
     }
   }
   for (const auto& object : state.memory.objects()) add(*object);

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "broach/result.hpp"
@@ -86,7 +87,8 @@ class SecretKey {
   SecretKey(const SecretKey& other) = default;
   SecretKey& operator=(const SecretKey&) = default;
 
-  const PublicKey& public_key() const noexcept { return public_; }
+  const PublicKey& public_key() const& noexcept { return public_; }
+  PublicKey public_key() && { return std::move(public_); }
   std::span<const std::uint8_t, 32> seed() const noexcept { return seed_; }
   Signature sign(Signed kind, std::span<const std::byte> bytes) const;
 

@@ -10,8 +10,6 @@
 
 #include "cache/failure.hpp"
 #include "cache/file.hpp"
-#include "cache/key_file.hpp"
-#include "cache/trusted_keys.hpp"
 #include "cache/turn.hpp"
 
 namespace broach::cache {
@@ -67,80 +65,6 @@ Cache::State::State(CacheOptions opened_with)
       memory(kMemoryBudgetBytes),
       owner(getpid()) {}
 
-void Cache::State::open_layers() {
-  open_user_layers();
-  open_read_only_layers();
-  open_remotes();
-  if (user != nullptr) return;
-  reporter.tell_once("memory_only",
-                     fmt::format("{}: binaries are kept in memory only and compiled again by the "
-                                 "next process",
-                                 options.directories.empty()
-                                     ? "no cache directory is named (BROACH_CACHE_DIR, HOME)"
-                                     : "no cache directory can be written"));
-}
-
-void Cache::State::refuse(Layer layer, const Error& error) {
-  reporter.count("directory_refused");
-  reporter.tell_once("refused " + layer.name, error.message + "; that directory is not used");
-  LayerStatus status;
-  status.layer = std::move(layer);
-  status.why = error.message;
-  refused.push_back(std::move(status));
-}
-
-void Cache::State::open_user_layers() {
-  for (const auto& path : options.directories) {
-    auto directory = Directory::open(path, Trust::kOwn);
-    if (!directory) {
-      refuse({LayerKind::kUser, path.string()}, directory.error());
-      continue;
-    }
-    const auto writable = (*directory)->writable();
-    if (writable && user != nullptr) continue;
-    if (writable) {
-      user = std::make_unique<UserLayer>(std::move(*directory), reporter);
-      continue;
-    }
-    auto layer = std::make_unique<DiskLayer>(std::move(*directory), LayerKind::kReadOnly,
-                                             Access::kReadOnly, reporter);
-    layer->why = writable.error().message;
-    reporter.count("directory_read_only");
-    reporter.tell_once("read-only " + path.string(),
-                       writable.error().message + "; it is read and not written");
-    read_only.push_back(std::move(layer));
-  }
-}
-
-void Cache::State::open_read_only_layers() {
-  for (const auto& path : options.read_only) {
-    auto directory = Directory::open(path, Trust::kInstalled);
-    if (!directory) {
-      refuse({LayerKind::kReadOnly, path.string()}, directory.error());
-      continue;
-    }
-    read_only.push_back(std::make_unique<DiskLayer>(std::move(*directory), LayerKind::kReadOnly,
-                                                    Access::kReadOnly, reporter));
-  }
-}
-
-void Cache::State::open_remotes() {
-  if (options.remotes.empty()) return;
-  remote::Credentials credentials{TrustedKeys::load(options.trusted_keys), std::nullopt};
-  for (const std::string& problem : credentials.keys.problems()) {
-    reporter.tell_once("trusted_keys " + problem, problem);
-  }
-  if (!options.signing_key.empty()) {
-    auto key = read_secret_key(options.signing_key);
-    if (key) {
-      credentials.signing = std::move(*key);
-    } else {
-      reporter.tell_once("signing_key", key.error().message + "; nothing is uploaded");
-    }
-  }
-  remotes = remote::Tier::open(options, std::move(credentials), reporter);
-}
-
 std::vector<DiskLayer*> Cache::State::disk_layers() {
   std::vector<DiskLayer*> layers;
   if (user != nullptr) layers.push_back(user.get());
@@ -162,7 +86,7 @@ std::optional<Hit> Cache::State::look_up(const KeyRecord& key) {
     if (hit) break;
     // A binary that a driver refused is not taken from a layer that cannot set it aside.
     if (layer != user.get() && distrusted(key.key)) continue;
-    if (auto object = layer->store.find(key)) {
+    if (auto object = layer->source().find(key)) {
       hit = Hit{memory.insert(std::move(*object)), layer->layer};
     }
   }

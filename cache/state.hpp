@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <atomic>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -14,46 +15,19 @@
 #include <vector>
 
 #include "cache/cache.hpp"
-#include "cache/directory.hpp"
 #include "cache/eviction.hpp"
 #include "cache/flight.hpp"
 #include "cache/index.hpp"
-#include "cache/memo.hpp"
+#include "cache/layers.hpp"
 #include "cache/memory.hpp"
 #include "cache/metrics.hpp"
 #include "cache/records.hpp"
 #include "cache/remote/tier.hpp"
 #include "cache/reporter.hpp"
 #include "cache/store.hpp"
+#include "cache/trusted_keys.hpp"
 
 namespace broach::cache {
-
-/// One directory as a layer.
-struct DiskLayer {
-  DiskLayer(std::unique_ptr<Directory> opened, LayerKind kind, Access access, Reporter& reporter)
-      : directory(std::move(opened)),
-        layer{kind, directory->path().string()},
-        store(*directory, access, reporter) {}
-
-  std::unique_ptr<Directory> directory;
-  Layer layer;
-  Store store;
-  std::string why;  ///< Why it is not written, where it could have been.
-};
-
-/// The writable layer: its objects, their index, and small facts.
-struct UserLayer : DiskLayer {
-  UserLayer(std::unique_ptr<Directory> opened, Reporter& reporter)
-      : DiskLayer(std::move(opened), LayerKind::kUser, Access::kReadWrite, reporter),
-        index(*directory, directory->filesystem().reach, reporter),
-        memos(*directory, "memo"),
-        failures(*directory, "failures") {}
-
-  Index index;
-  Memos memos;
-  Memos failures;  ///< By key: whoever waited for a compile that failed must not need a database.
-  std::atomic<bool> writable{true};  ///< Turns false for good when the system forbids writing.
-};
 
 /// What a Cache is made of.
 struct Cache::State {
@@ -63,6 +37,8 @@ struct Cache::State {
   void open_user_layers();
   void open_read_only_layers();
   void open_remotes();
+  Result<std::unique_ptr<DiskLayer>> open_read_only_layer(const std::filesystem::path& path);
+  Result<std::unique_ptr<DiskLayer>> open_read_only_directory(const std::filesystem::path& path);
   void refuse(Layer layer, const Error& error);
 
   /// Looks in every layer without counting a miss; a hit is counted, promoted and noted as a use.
@@ -95,8 +71,12 @@ struct Cache::State {
   Budget budget_now(const Usage& used);
   Result<Usage> usage();
 
-  /// Every directory, the writable one first.
+  /// Every directory and bundle, the writable one first.
   std::vector<DiskLayer*> disk_layers();
+
+  /// The keys whose signatures count, read when they are first asked for.
+  const TrustedKeys& trusted_keys();
+
   bool can_write() { return user && user->writable; }
   bool distrusted(const Key& key);
 
@@ -112,6 +92,9 @@ struct Cache::State {
   std::vector<LayerStatus> refused;  ///< Candidates that cannot be used, with the reason.
   remote::TierHandle remotes;        ///< Null: none is named.
 
+  std::once_flag keys_read;
+  TrustedKeys keys;
+
   std::atomic<std::uint64_t> stores{0};  ///< Tried by this process.
   pid_t owner = 0;                       ///< The process that opened the cache.
 
@@ -122,11 +105,13 @@ struct Cache::State {
 };
 
 /// Brings the index in line with the objects: adds, drops and dates rows.
-Result<void> reconcile(Index& index, Store& store);
+Result<void> reconcile(Index& index, ObjectSource& source);
 
 /// The rows of `entries`, layer by layer.
 Result<std::vector<Entry>> list_entries(Cache::State& state);
 Result<std::vector<Entry>> list_entries(DiskLayer& layer, Index* index);
+/// Every entry of the layers that a name says: a path, "memory", "user" or "read_only".
+Result<std::vector<Entry>> list_entries_of(Cache::State& state, std::string_view name);
 Result<std::vector<EntryLimits>> list_limits(Cache::State& state);
 
 /// Removes (or reports) what the request says from the user's directory and memory.

@@ -26,22 +26,14 @@ constexpr std::int64_t kTouchEveryMs = 60'000;
 // What is wrong with the bytes, as opposed to with the file system or with our age.
 bool is_damage(const Error& error) { return error.code == ErrorCode::kDamaged; }
 
+bool refused_by_signature(const Error& error) {
+  return error.detail == kForged || error.detail == kUntrusted || error.detail == kUnsigned;
+}
+
 void touch(const OpenFile& file) {
   if (std::abs(now_unix_ms() - file.used_unix_ms) < kTouchEveryMs) return;
   const timespec times[2] = {{0, UTIME_NOW}, {0, UTIME_OMIT}};
   (void)futimens(file.fd.get(), times);
-}
-
-// Says which field of two keys with one name differs first.
-std::string first_difference(const KeyRecord& asked, const KeyRecord& stored) {
-  const auto a = fields_of(asked.stream);
-  const auto b = fields_of(stored.stream);
-  if (!a || !b) return "its key fields do not parse";
-  for (std::size_t i = 0; i < std::max(a->size(), b->size()); ++i) {
-    if (i >= a->size() || i >= b->size()) return "it has another number of key fields";
-    if ((*a)[i] != (*b)[i]) return "its key field \"" + (*b)[i].label + "\" differs";
-  }
-  return "its key differs";
 }
 
 Result<std::vector<std::byte>> read_whole(const OpenFile& file, const std::string& path) {
@@ -56,12 +48,16 @@ Result<std::vector<std::byte>> read_whole(const OpenFile& file, const std::strin
 
 }  // namespace
 
-Store::Store(Directory& directory, Access access, Reporter& reporter)
-    : directory_(directory), access_(access), reporter_(reporter), quarantine_(directory) {}
+Store::Store(Directory& directory, Access access, Reporter& reporter, const TrustedKeys* trusted)
+    : directory_(directory),
+      access_(access),
+      reporter_(reporter),
+      trusted_(trusted),
+      quarantine_(directory),
+      signatures_(directory) {}
 
 std::string Store::path_of(const Key& key) const {
-  const std::string hex = key.hex();
-  return (directory_.path() / kObjects / hex.substr(0, 2) / hex).string();
+  return (directory_.path() / object_name(key)).string();
 }
 
 Result<std::shared_ptr<const Fd>> Store::shelf(const Key& key, IfMissing if_missing) {
@@ -76,18 +72,42 @@ Result<Store::Loaded> Store::load(const Key& key) {
   if (!file) {
     const bool unsafe = file.error().detail == kUnsafe;
     if (!unsafe && !is_damage(file.error())) return file.error();
-    return Loaded{OpenFile{}, Error{ErrorCode::kDamaged, file.error().message, ""}};
+    return Loaded{OpenFile{}, {}, Error{ErrorCode::kDamaged, file.error().message, ""}};
   }
   auto bytes = read_whole(*file, path);
   if (!bytes) {
     if (!is_damage(bytes.error())) return bytes.error();
-    return Loaded{std::move(*file), bytes.error()};
+    return Loaded{std::move(*file), {}, bytes.error()};
   }
+  if (auto allowed = check_signed(key, *bytes); !allowed) return allowed.error();
   auto object = decode(*bytes);
   if (object && object->key.key != key) {
     object = Error{ErrorCode::kDamaged, "the object is named " + object->key.key.hex(), ""};
   }
-  return Loaded{std::move(*file), std::move(object)};
+  return Loaded{std::move(*file), std::move(*bytes), std::move(object)};
+}
+
+// Where others can write, what is not signed is not even parsed.
+Result<void> Store::check_signed(const Key& key, std::span<const std::byte> bytes) {
+  if (directory_.trust() != Trust::kSigned) return {};
+  const auto signature = signatures_.read(key);
+  Error refused;
+  if (signature) {
+    static const TrustedKeys kNobody;
+    const auto signer =
+        (trusted_ == nullptr ? kNobody : *trusted_).verify(Signed::kObject, bytes, *signature);
+    if (signer) return {};
+    refused = signer.error();
+  } else if (signature.error().code == ErrorCode::kNotFound) {
+    refused = {ErrorCode::kDenied,
+               "it has no signature, and others can write to its directory; sign the directory "
+               "(broach key sign)",
+               std::string(kUnsigned)};
+  } else {
+    refused = {ErrorCode::kDenied, signature.error().message, std::string(kForged)};
+  }
+  refused.message = fmt::format("{}: {}", path_of(key), refused.message);
+  return refused;
 }
 
 Result<std::optional<Object>> Store::load_checked(
@@ -124,6 +144,8 @@ std::optional<Object> Store::find(const KeyRecord& key) {
   const Error& error = found.error();
   if (error.code == ErrorCode::kUnsupported) {
     reporter_.count("newer_format");
+  } else if (refused_by_signature(error)) {
+    reporter_.fault("signature_refused", error, "treated as a miss");
   } else if (!is_damage(error)) {
     reporter_.fault("read_failed", error, "treated as a miss");
   }
@@ -146,6 +168,16 @@ Result<void> Store::verify(const Key& key) {
 }
 
 Result<StoredHead> Store::read_head(const Key& key) {
+  if (directory_.trust() == Trust::kSigned) {
+    // A signature covers the whole object.
+    auto loaded = load(key);
+    if (!loaded) return loaded.error();
+    if (!loaded->object) return loaded->object.error();
+    const auto header = decode_header(loaded->bytes);
+    if (!header) return header.error();
+    loaded->object->payload.clear();
+    return StoredHead{std::move(*loaded->object), *header};
+  }
   const std::string path = path_of(key);
   const auto folder = shelf(key, IfMissing::kFail);
   if (!folder) return folder.error();
@@ -185,10 +217,18 @@ Result<void> Store::put(const Key& key, std::span<const std::byte> encoded) {
     stored = put_once(key, encoded);
   }
   if (stored) {
+    signatures_.remove(key);
     const std::lock_guard lock(mutex_);
     bad_.erase(key);
   }
   return stored;
+}
+
+Result<void> Store::sign(const Key& key, const SecretKey& signer) {
+  const auto loaded = load(key);
+  if (!loaded) return loaded.error();
+  if (!loaded->object) return loaded->object.error();
+  return signatures_.write(key, signer.sign(Signed::kObject, loaded->bytes));
 }
 
 Result<void> Store::remove(const Key& key) {
@@ -200,6 +240,7 @@ Result<void> Store::remove(const Key& key) {
   if (unlinkat((*folder)->get(), key.hex().c_str(), 0) != 0 && errno != ENOENT) {
     return os_error("remove", path_of(key), errno);
   }
+  signatures_.remove(key);
   return {};
 }
 

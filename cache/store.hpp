@@ -15,25 +15,15 @@
 #include "cache/directory.hpp"
 #include "cache/file.hpp"
 #include "cache/object.hpp"
+#include "cache/object_signatures.hpp"
+#include "cache/object_source.hpp"
 #include "cache/quarantine.hpp"
 #include "cache/reporter.hpp"
+#include "cache/trusted_keys.hpp"
 
 namespace broach::cache {
 
 enum class Access : std::uint8_t { kReadWrite, kReadOnly };
-
-/// An object as its file shows it, without being read.
-struct StoredObject {
-  Key key;
-  std::uint64_t bytes = 0;
-  std::int64_t used_unix_ms = 0;
-};
-
-/// The front of a stored object.
-struct StoredHead {
-  Object object;  ///< Without payload.
-  ObjectHeader header;
-};
 
 /// The objects of one directory: one file a key, found by name alone.
 ///
@@ -41,25 +31,23 @@ struct StoredHead {
 ///
 /// Threads: any.
 /// Source:  docs/cache_format.md.
-class Store {
+class Store : public ObjectSource {
  public:
-  Store(Directory& directory, Access access, Reporter& reporter);
+  /// `trusted` is asked about the objects of a directory whose trust is kSigned.
+  Store(Directory& directory, Access access, Reporter& reporter,
+        const TrustedKeys* trusted = nullptr);
 
-  /// The object whose key fields are exactly these, checked whole.
-  std::optional<Object> find(const KeyRecord& key);
+  std::optional<Object> find(const KeyRecord& key) override;
 
-  /// The object of a name, whatever its fields say.
-  ///
-  /// Errors:  kDamaged (set aside); kUnsupported; the operating system's.
-  Result<std::optional<Object>> read(const Key& key);
+  /// Errors:  kDamaged (set aside); kDenied for a signature that is missing or wrong; kUnsupported;
+  ///          the operating system's.
+  Result<std::optional<Object>> read(const Key& key) override;
 
-  /// Reads an object again and checks it whole.
-  ///
-  /// Errors:  as `read`; kNotFound. What is damaged is set aside where that is possible.
-  Result<void> verify(const Key& key);
+  /// What is damaged is set aside where that is possible.
+  Result<void> verify(const Key& key) override;
 
-  /// As `read` without the payload, and nothing is set aside.
-  Result<StoredHead> read_head(const Key& key);
+  /// Nothing is set aside.
+  Result<StoredHead> read_head(const Key& key) override;
 
   /// Stores an encoded object durably; readers see the whole of it or nothing.
   ///
@@ -69,10 +57,14 @@ class Store {
   /// Errors:  the operating system's; removing what is not there succeeds.
   Result<void> remove(const Key& key);
 
+  /// Signs a stored object, after checking it whole.
+  ///
+  /// Errors:  as `read`; kNotFound.
+  Result<void> sign(const Key& key, const SecretKey& signer);
+
   void set_aside(const Key& key, std::string_view why);
 
-  /// Every object, in the order of the keys; `hex_prefix` narrows it.
-  Result<std::vector<StoredObject>> list(std::string_view hex_prefix = "");
+  Result<std::vector<StoredObject>> list(std::string_view hex_prefix = "") override;
 
   /// Removes what dead writers left; says how many files.
   std::size_t sweep();
@@ -82,12 +74,14 @@ class Store {
  private:
   struct Loaded {
     OpenFile file;
+    std::vector<std::byte> bytes;
     Result<Object> object;
   };
 
   Result<std::shared_ptr<const Fd>> shelf(const Key& key, IfMissing if_missing);
   std::string path_of(const Key& key) const;
   Result<Loaded> load(const Key& key);
+  Result<void> check_signed(const Key& key, std::span<const std::byte> bytes);
   Result<std::optional<Object>> load_checked(
       const Key& key, const std::function<Result<void>(const Object&)>& fits);
   Result<void> put_once(const Key& key, std::span<const std::byte> encoded);
@@ -97,7 +91,9 @@ class Store {
   Directory& directory_;
   Access access_;
   Reporter& reporter_;
+  const TrustedKeys* trusted_;
   Quarantine quarantine_;
+  ObjectSignatures signatures_;
   std::mutex mutex_;
   std::set<Key> bad_;  ///< Damaged, and could not be moved away: not looked at again.
 };

@@ -1,6 +1,9 @@
 #include "cache/trusted_keys.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <string_view>
 #include <utility>
 
@@ -10,6 +13,7 @@
 #include "cache/file.hpp"
 #include "cache/folder_listing.hpp"
 #include "cache/key_file.hpp"
+#include "cache/os_error.hpp"
 
 namespace broach::cache {
 namespace {
@@ -47,15 +51,17 @@ TrustedKeys TrustedKeys::load(const std::vector<std::filesystem::path>& director
 
 void TrustedKeys::load_directory(const std::filesystem::path& path) {
   const std::string name = path.string();
-  const auto directory = Directory::open(path, Trust::kInstalled);
-  const auto folder = directory ? (*directory)->root(IfMissing::kFail)
-                                : Result<std::shared_ptr<const Fd>>(directory.error());
-  if (!folder) {
-    if (folder.error().code == ErrorCode::kNotFound) return;
-    problems_.push_back("trusted keys are not taken: " + folder.error().message);
+  if (!path.is_absolute()) {
+    problems_.push_back(
+        fmt::format("directory of trusted keys \"{}\" is not an absolute path", name));
     return;
   }
-  auto names = names_in((*folder)->get(), name);
+  const auto folder = open_checked_directory(path, "directory of trusted keys", Trust::kInstalled);
+  if (!folder) {
+    if (folder.error().code != ErrorCode::kNotFound) problems_.push_back(folder.error().message);
+    return;
+  }
+  auto names = names_in(folder->get(), name);
   if (!names) {
     problems_.push_back(names.error().message);
     return;
@@ -70,7 +76,7 @@ void TrustedKeys::load_directory(const std::filesystem::path& path) {
     return;
   }
   for (const std::string& file : *names) {
-    auto key = read_key((*folder)->get(), file, (path / file).string());
+    auto key = read_key(folder->get(), file, (path / file).string());
     if (key) {
       add(std::move(*key));
     } else {
@@ -103,6 +109,40 @@ Result<PublicKey> TrustedKeys::verify(Signed kind, std::span<const std::byte> by
     return right.error();
   }
   return found->second;
+}
+
+Result<std::filesystem::path> trust_key(const std::filesystem::path& directory,
+                                        const PublicKey& key) {
+  const auto own = Directory::open(directory, Trust::kOwn);
+  if (!own) return own.error();
+  if (const auto made = (*own)->root(IfMissing::kCreate); !made) return made.error();
+  auto place = (*own)->path() / (key.id().hex() + std::string(kSuffix));
+  // The name tells the key: a file that is there already holds the same one.
+  if (const auto there = read_public_key(place); there && there->id() == key.id()) return place;
+  if (auto written = write_public_key(place, key); !written) return written.error();
+  return place;
+}
+
+Result<void> distrust_key(const std::filesystem::path& directory, std::string_view id) {
+  const auto folder = open_checked_directory(directory, "directory of trusted keys", Trust::kOwn);
+  if (!folder) return folder.error();
+  const auto names = names_in(folder->get(), directory.string());
+  if (!names) return names.error();
+  bool found = false;
+  for (const std::string& name : *names) {
+    if (!name.ends_with(kSuffix)) continue;
+    const auto key = read_key(folder->get(), name, (directory / name).string());
+    if (!key || key->id().hex() != id) continue;
+    if (unlinkat(folder->get(), name.c_str(), 0) != 0) {
+      return os_error("remove", (directory / name).string(), errno);
+    }
+    found = true;
+  }
+  if (found) return {};
+  return Error{ErrorCode::kNotFound,
+               fmt::format("no key {} in {}; `broach key ls` lists the trusted ones", id,
+                           directory.string()),
+               ""};
 }
 
 std::vector<PublicKey> TrustedKeys::keys() const {

@@ -5,6 +5,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "broach/result.hpp"
@@ -42,5 +43,17 @@ class TrustedKeys {
   std::vector<std::string> searched_;
   std::vector<std::string> problems_;
 };
+
+/// Puts a public key into a directory of trusted keys, which is made with mode 0700 where it is
+/// missing. Returns the file.
+///
+/// Errors:  kDenied for a directory of another's or that others can write; the operating system's.
+Result<std::filesystem::path> trust_key(const std::filesystem::path& directory,
+                                        const PublicKey& key);
+
+/// Removes every file of a directory that holds the key of this name (SignerId::hex).
+///
+/// Errors:  kNotFound when none does; kDenied; the operating system's.
+Result<void> distrust_key(const std::filesystem::path& directory, std::string_view id);
 
 }  // namespace broach::cache

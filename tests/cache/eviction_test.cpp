@@ -44,7 +44,9 @@ TEST_CASE("large, old and quickly compiled objects go first", "[cache][eviction]
   CHECK(order({entry(1, 100, 50, 999'000), entry(2, 200, 50, 999'000)}) == std::vector<int>{2, 1});
   CHECK(order({entry(1, 100, 50, 999'000), entry(2, 100, 50, 500'000)}) == std::vector<int>{2, 1});
   CHECK(order({entry(1, 100, 500, 999'000), entry(2, 100, 50, 999'000)}) == std::vector<int>{2, 1});
-  // A use in the future and a compile of no time have an order too.
+  // What came from a bundle has no compile time: it is not the first to go for that.
+  CHECK(order({entry(1, 100, 0, 999'000), entry(2, 100, 999, 999'000)}) == std::vector<int>{2, 1});
+  // A use in the future has an order too.
   CHECK(order({entry(1, 1, 0, 2'000'000), entry(2, 9, 0, 2'000'000)}) == std::vector<int>{2, 1});
 }
 

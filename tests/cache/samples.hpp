@@ -71,10 +71,12 @@ inline std::size_t files_in(const std::filesystem::path& folder) {
 /// Opens a cache that collects its notices.
 struct Opened {
   explicit Opened(std::vector<std::filesystem::path> directories,
-                  std::vector<std::filesystem::path> read_only = {}) {
+                  std::vector<std::filesystem::path> read_only = {},
+                  std::vector<std::filesystem::path> trusted_keys = {}) {
     CacheOptions options;
     options.directories = std::move(directories);
     options.read_only = std::move(read_only);
+    options.trusted_keys = std::move(trusted_keys);
     options.notice = [lines = notices](std::string_view line) { lines->emplace_back(line); };
     cache = Cache::open(std::move(options));
   }

@@ -130,6 +130,24 @@ TEST_CASE("a trusted key's signature is taken, any other's is not", "[cache][tru
   }
 }
 
+TEST_CASE("a key is trusted by being put there, and not after it is taken away",
+          "[cache][trusted_keys]") {
+  const TempDir dir;
+  const auto path = dir.path() / "config" / "trusted_keys";
+  const PublicKey& key = sample_signer(1).public_key();
+  const auto place = trust_key(path, key);
+  REQUIRE(place);
+  CHECK(place->filename() == key.id().hex() + ".pub");
+  CHECK(trust_key(path, key));  // Again: nothing to do.
+  CHECK(TrustedKeys::load({path}).keys() == std::vector<PublicKey>{key});
+  CHECK(distrust_key(path, sample_signer(2).public_key().id().hex()).error().code ==
+        ErrorCode::kNotFound);
+  REQUIRE(distrust_key(path, key.id().hex()));
+  CHECK(TrustedKeys::load({path}).keys().empty());
+  std::filesystem::permissions(path, std::filesystem::perms(0777));
+  CHECK(trust_key(path, key).error().code == ErrorCode::kDenied);
+}
+
 TEST_CASE("keys that others could have put there are not trusted", "[cache][trusted_keys]") {
   const TempDir dir;
   const auto path = dir.path() / "trusted_keys";
