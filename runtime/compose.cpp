@@ -28,6 +28,7 @@ cache::CacheOptions cache_options(const Options& options) {
   cache::CacheOptions cache;
   cache.directories.assign(options.cache_directories.begin(), options.cache_directories.end());
   cache.read_only.assign(options.read_only_caches.begin(), options.read_only_caches.end());
+  cache.trusted_keys.assign(options.trusted_keys.begin(), options.trusted_keys.end());
   cache.byte_budget = options.cache_bytes;
   cache.object_budget = options.cache_objects;
   cache.signing_key = options.signing_key;

@@ -16,6 +16,33 @@ std::string variable(const char* name) {
   return value == nullptr ? std::string() : std::string(value);
 }
 
+/// The parts of a colon-separated list that are not empty.
+std::vector<std::string> path_list(const std::string& text) {
+  std::vector<std::string> parts;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(':', at), text.size());
+    if (end > at) parts.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return parts;
+}
+
+/// Where the keys lie whose signatures make others' binaries usable: the user's own, then the
+/// system's, as an image brings them.
+std::vector<std::string> trusted_key_directories(const std::string& home) {
+  if (const std::string chosen = variable("BROACH_TRUSTED_KEYS"); !chosen.empty()) {
+    return path_list(chosen);
+  }
+  std::vector<std::string> directories;
+  if (const std::string xdg = variable("XDG_CONFIG_HOME"); !xdg.empty()) {
+    directories.push_back(xdg + "/broach/trusted_keys");
+  } else if (!home.empty() && home != "/") {
+    directories.push_back(home + "/.config/broach/trusted_keys");
+  }
+  directories.push_back("/etc/broach/trusted_keys");
+  return directories;
+}
+
 /// Reads a whole decimal number; empty text keeps `to`.
 template <class Number>
 void read_number(const char* name, Number& to, std::vector<std::string>& problems) {
@@ -94,15 +121,12 @@ Options Options::from_environment() {
   if (const std::string xdg = variable("XDG_CACHE_HOME"); !xdg.empty()) {
     options.cache_directories.push_back(xdg + "/broach");
   }
-  if (const std::string home = variable("HOME"); !home.empty() && home != "/") {
+  const std::string home = variable("HOME");
+  if (!home.empty() && home != "/") {
     options.cache_directories.push_back(home + "/.cache/broach");
   }
-  const std::string path = variable("BROACH_CACHE_PATH");
-  for (std::size_t at = 0; at < path.size();) {
-    const std::size_t end = std::min(path.find(':', at), path.size());
-    if (end > at) options.read_only_caches.push_back(path.substr(at, end - at));
-    at = end + 1;
-  }
+  options.read_only_caches = path_list(variable("BROACH_CACHE_PATH"));
+  options.trusted_keys = trusted_key_directories(home);
   options.remotes = read_remotes(options.problems);
   options.signing_key = variable("BROACH_SIGNING_KEY");
   read_number("BROACH_CACHE_BYTES", options.cache_bytes, options.problems);

@@ -89,6 +89,27 @@ TEST_CASE("a secret that would go to several remotes is a problem, and is not re
   CHECK(options.problems[1].find("s3cret") == std::string::npos);
 }
 
+TEST_CASE(
+    "trusted keys are looked for where they are named, else in the user's and the system's place",
+    "[runtime][options]") {
+  const Variable xdg("XDG_CONFIG_HOME", "");
+  const Variable home("HOME", "/home/user");
+  using Paths = std::vector<std::string>;
+  {
+    const Variable named("BROACH_TRUSTED_KEYS", "/a:/b");
+    CHECK(Options::from_environment().trusted_keys == Paths{"/a", "/b"});
+  }
+  const Variable named("BROACH_TRUSTED_KEYS", "");
+  CHECK(Options::from_environment().trusted_keys ==
+        Paths{"/home/user/.config/broach/trusted_keys", "/etc/broach/trusted_keys"});
+  const Variable config("XDG_CONFIG_HOME", "/config");
+  CHECK(Options::from_environment().trusted_keys ==
+        Paths{"/config/broach/trusted_keys", "/etc/broach/trusted_keys"});
+  const Variable nobody("HOME", "/");
+  const Variable none("XDG_CONFIG_HOME", "");
+  CHECK(Options::from_environment().trusted_keys == Paths{"/etc/broach/trusted_keys"});
+}
+
 TEST_CASE("a home of / is no place for a cache", "[runtime][options]") {
   const Variable chosen("BROACH_CACHE_DIR", "");
   const Variable xdg("XDG_CACHE_HOME", "");

@@ -78,7 +78,7 @@ typedef struct broach_runtime_options {
   uint32_t jobs;                        /* Compile workers at most. */
   const char* const* cache_directories; /* Candidates for the writable layer, best first. */
   size_t cache_directory_count;
-  const char* const* read_only_caches;
+  const char* const* read_only_caches; /* Directories and signed bundles. */
   size_t read_only_cache_count;
   uint64_t cache_bytes;
   uint64_t cache_objects;

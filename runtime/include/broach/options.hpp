@@ -40,7 +40,8 @@ struct BROACH_API Options {
   std::string device = "auto";                 ///< BROACH_DEVICE: auto, host, cuda, cuda:1
   FirstUse first_use = FirstUse::kWait;        ///< BROACH_FIRST_USE: wait, background, never
   std::vector<std::string> cache_directories;  ///< Candidates for the writable layer, best first.
-  std::vector<std::string> read_only_caches;   ///< BROACH_CACHE_PATH, colon-separated.
+  std::vector<std::string> read_only_caches;   ///< BROACH_CACHE_PATH: directories, bundles.
+  std::vector<std::string> trusted_keys;       ///< BROACH_TRUSTED_KEYS: directories of *.pub.
   std::vector<RemoteCache> remotes;            ///< BROACH_REMOTE and BROACH_REMOTE_*.
   std::string signing_key;                     ///< BROACH_SIGNING_KEY: a secret key's file.
   std::uint64_t cache_bytes = 0;               ///< BROACH_CACHE_BYTES
