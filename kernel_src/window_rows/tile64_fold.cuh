@@ -141,11 +141,7 @@ BROACH_DEVICE void fold_heads(Thread thread, const BroachWindowRowsDecode& p, in
         }
       }
     };
-    float now[kAhead][kValues];
-    float next[kAhead][kValues];
-    load(now, 0);
-    load_factors<kCount, kThreads>(thread, partials, first_head, heads, count, tile_at, shared);
-    if (sum_head >= 0 && sum_head < heads) {
+    const auto join_sums = [&] {
       float maximum = shared.running[sum_head];
       float total = shared.totals[sum_head];
       BROACH_ROLLED
@@ -155,13 +151,24 @@ BROACH_DEVICE void fold_heads(Thread thread, const BroachWindowRowsDecode& p, in
       }
       shared.running[sum_head] = maximum;
       shared.totals[sum_head] = total;
-    }
+    };
+    // The next values are on their way while these are joined, the first while factors are made.
+    float now[kAhead][kValues] = {};
     BROACH_ROLLED
-    for (int i = 0; i < count; i += 2 * kAhead) {
+    for (int i = -kAhead; i < count; i += kAhead) {
+      float next[kAhead][kValues];
       load(next, i + kAhead);
-      join(now, i);
-      load(now, i + 2 * kAhead);
-      join(next, i + kAhead);
+      if (i < 0) {
+        load_factors<kCount, kThreads>(thread, partials, first_head, heads, count, tile_at, shared);
+        if (sum_head >= 0 && sum_head < heads) join_sums();
+      } else {
+        join(now, i);
+      }
+      BROACH_UNROLL
+      for (int j = 0; j < kAhead; ++j) {
+        BROACH_UNROLL
+        for (int v = 0; v < kValues; ++v) now[j][v] = next[j][v];
+      }
     }
     sync_block(thread);
   }

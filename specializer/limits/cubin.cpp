@@ -123,6 +123,9 @@ std::optional<std::uint32_t> spilled_by(std::span<const std::byte> list,
   return bytes;
 }
 
+// Registers that an instruction can name; with the one that reads as zero they are 256.
+constexpr std::uint32_t kMostRegisters = 256;
+
 // Threads a block that the register file holds: registers go to a warp in units of 8 a thread,
 // and warps to four partitions that each own a quarter of the file.
 std::uint32_t threads_by_registers(std::uint32_t registers, const Target& target) {
@@ -167,6 +170,10 @@ class CubinReader {
       limits.registers = text->info >> 24;  // Where it was before the list.
     }
     if (!limits.registers) return damaged(fmt::format("no register count of {}", function));
+    if (*limits.registers > kMostRegisters) {
+      return damaged(fmt::format("{} registers a thread of {}; a chip has {}", *limits.registers,
+                                 function, kMostRegisters));
+    }
     read_launch(records, *text, limits);
     read_memory(function, limits);
     const auto frame = figure_of(module_records_, Attribute::kFrameBytes, *symbol);

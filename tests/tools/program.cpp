@@ -73,9 +73,12 @@ Program::Program(std::filesystem::path home) : home_(std::move(home)) {
   const char* path = std::getenv("PATH");
   environment_["PATH"] = path == nullptr ? "/usr/bin:/bin" : path;
   environment_["HOME"] = home_;
-  // A leak check at exit, where the program was built with one, is not what these tests are about.
-  const char* sanitizer = std::getenv("ASAN_OPTIONS");
-  if (sanitizer != nullptr) environment_["ASAN_OPTIONS"] = sanitizer;
+  // Where a machine lacks a library that travelled along; and a leak check at exit, where the
+  // program was built with one, is not what these tests are about.
+  for (const char* name : {"LD_LIBRARY_PATH", "ASAN_OPTIONS"}) {
+    const char* value = std::getenv(name);
+    if (value != nullptr) environment_[name] = value;
+  }
 }
 
 Program& Program::set(const std::string& name, const std::string& value) {
