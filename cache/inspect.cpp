@@ -73,6 +73,12 @@ Result<std::optional<Hit>> Cache::peek(const KeyRecord& key) {
     return std::optional<Hit>(
         Hit{std::make_shared<const Object>(std::move(**found)), layer->layer});
   }
+  if (state_->remotes && !state_->distrusted(key.key)) {
+    if (auto found = state_->remotes->find(key)) {
+      return std::optional<Hit>(
+          Hit{std::make_shared<const Object>(std::move(found->object)), std::move(found->layer)});
+    }
+  }
   if (fault) return std::move(*fault);
   return std::optional<Hit>{};
 }
