@@ -92,7 +92,8 @@ void check_limits(const LaunchLimits& recorded, const LaunchLimits& live) {
 
 }  // namespace
 
-TEST_CASE("the live attributes of every shape are the recorded limits", "[runtime][cuda][gpu]") {
+TEST_CASE("the live attributes of every shape are the recorded limits",
+          "[runtime][cuda][limits][gpu]") {
   auto device = gpu();
   if (!device) BROACH_SKIP(device.error().message);
   const test::TempDir dir;
