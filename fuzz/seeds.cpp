@@ -3,19 +3,26 @@
 #include <elf.h>
 
 #include <algorithm>
+#include <array>
 #include <exception>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "cache/bundle_format.hpp"
 #include "cache/failure.hpp"
+#include "cache/frame.hpp"
+#include "cache/key_file.hpp"
 #include "cache/memo_record.hpp"
 #include "cache/object.hpp"
+#include "cache/signature.hpp"
 #include "fuzz/elf_writer.hpp"
 #include "kernel_src/host/abi.h"
 #include "specializer/compile/protocol.hpp"
@@ -163,6 +170,38 @@ std::string encoded(const cache::Object& made) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+std::string_view text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+cache::SecretKey made_key() {
+  return cache::SecretKey::from_seed(std::array<std::uint8_t, 32>{1}, "made");
+}
+
+void add_bundles(const Folder& bundles, const Folder& frames) {
+  const std::vector<std::byte> made = cache::encode(object(64));
+  const auto frame = cache::FrameCompressor().compress(made);
+  if (!frame) throw std::runtime_error(frame.error().message);
+  // The claimed size, then the frame.
+  frames.add("object", raw(static_cast<std::uint16_t>(made.size())).append(text_of(*frame)));
+  std::vector<cache::BundleEntry> entries(1);
+  entries[0].key = object(64).key.key;
+  entries[0].frame_bytes = frame->size();
+  entries[0].object_bytes = made.size();
+  entries[0].frame_digest = cache::strong_digest_of(*frame);
+  const cache::SecretKey signer = made_key();
+  bundles.add("empty", cache::encode_front({}, nullptr));
+  bundles.add("unsigned", cache::encode_front(entries, nullptr));
+  bundles.add("signed", cache::encode_front(entries, &signer));
+}
+
+void add_keys(const Folder& folder) {
+  const cache::SecretKey key = made_key();
+  folder.add("public", cache::to_text(key.public_key()));
+  folder.add("secret", cache::to_text(key));
+  folder.add("signature", text_of(cache::encode(key.sign(cache::Signed::kObject, {}))));
+}
+
 void add_worker_messages(const Folder& folder) {
   using namespace specializer::rtc;
   const Message messages[] = {
@@ -207,6 +246,8 @@ void write_seeds(const fs::path& top) {
   failure.error = {ErrorCode::kCompileFailed, "does not compile", "the log"};
   failure.created_unix_ms = 1'700'000'000'000;
   failure.expires_unix_ms = 1'700'003'600'000;
+  add_bundles(Folder(top, "bundle"), Folder(top, "frame"));
+  add_keys(Folder(top, "key_file"));
   Folder(top, "failure").add("failure", cache::to_text(failure));
   Folder(top, "memo").add("memo", cache::memo_record("name", "value"));
   Folder(top, "memo").add("other", cache::memo_record("another", ""));

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cache/metrics.hpp"
+#include "specializer/any_compiler.hpp"
 #include "specializer/limits.hpp"
 
 namespace broach::specializer {
@@ -24,12 +25,6 @@ std::string plan_words(const Plan& plan) {
 cache::Description describe(const Plan& plan, const CompilerIdentity& compiler) {
   return {plan.family,       plan.target.name,  plan.shape_json,
           source_hash(plan), compiler.key_text, std::string(name_of(plan.kind))};
-}
-
-// Every field but the compiler, which labels exactly one.
-std::vector<cache::KeyField> without_compiler(std::vector<cache::KeyField> fields) {
-  std::erase_if(fields, [](const cache::KeyField& field) { return field.label == "compiler"; });
-  return fields;
 }
 
 class Obtaining {
@@ -112,25 +107,8 @@ class Obtaining {
   // which compiler it was cannot matter where there is none. Reads the index, so it is slower.
   Result<Artifact> without_compilers(Error missing, OnMiss on_miss) const {
     if (missing.code != ErrorCode::kCompilerMissing) return missing;
-    auto wanted = cache::fields_of(key_of(plan_, "").stream);
-    auto entries = cache_.entries();
-    if (wanted && entries) {
-      const std::vector<cache::KeyField> fields = without_compiler(std::move(*wanted));
-      const cache::Description like = describe(plan_, {});
-      std::stable_sort(entries->begin(), entries->end(),
-                       [](const cache::Entry& a, const cache::Entry& b) {
-                         return a.created_unix_ms > b.created_unix_ms;
-                       });
-      for (const cache::Entry& entry : *entries) {
-        if (entry.description.target != like.target || entry.description.family != like.family ||
-            entry.description.source_hash != like.source_hash) {
-          continue;
-        }
-        auto object = cache_.read(entry.key);
-        if (!object || !object->has_value()) continue;
-        const cache::KeyRecord& key = (*object)->key;
-        auto held = cache::fields_of(key.stream);
-        if (!held || without_compiler(std::move(*held)) != fields) continue;
+    if (auto entries = cache_.entries()) {
+      for (const cache::KeyRecord& key : made_by_any_compiler(cache_, *entries, plan_)) {
         if (auto hit = cache_.find(key)) return served(std::move(*hit));
       }
     }

@@ -11,9 +11,10 @@ using namespace broach::test;
 
 namespace {
 
-const char* const kCommands[] = {"contract", "diff",       "doctor",  "warm",  "ls",
-                                 "show",     "limits",     "explain", "run",   "verify",
-                                 "gc",       "quarantine", "journal", "stats", "help"};
+const char* const kCommands[] = {"contract",   "coverage", "diff",  "doctor", "export",
+                                 "warm",       "ls",       "show",  "limits", "explain",
+                                 "run",        "verify",   "gc",    "import", "key",
+                                 "quarantine", "journal",  "stats", "help"};
 
 std::size_t widest_line(const std::string& text) {
   std::istringstream lines(text);

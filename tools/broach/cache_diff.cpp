@@ -2,17 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <map>
 #include <optional>
-#include <system_error>
 #include <tuple>
 #include <utility>
 
+#include "tools/broach/layer_alone.hpp"
+
 namespace broach::tool {
 namespace {
-
-namespace fs = std::filesystem;
 
 struct Figure {
   const char* name;
@@ -94,11 +92,6 @@ cache::Object without_payload(cache::Object object) {
   return object;
 }
 
-Error not_usable(const std::string& directory, std::string_view why) {
-  return {ErrorCode::kInvalidArgument, fmt::format("\"{}\" cannot be compared: {}", directory, why),
-          ""};
-}
-
 }  // namespace
 
 std::string_view name_of(Gate gate) noexcept {
@@ -147,20 +140,10 @@ CacheDiff compare(std::vector<cache::Object> before, std::vector<cache::Object> 
   return diff;
 }
 
-Result<std::vector<cache::Object>> objects_in(const std::string& directory) {
-  std::error_code failed;
-  const fs::path path = fs::absolute(directory, failed);
-  if (directory.empty() || failed) return not_usable(directory, "it names no directory");
-  cache::CacheOptions options;
-  options.read_only = {path};
-  options.notice = [](std::string_view) {};  // The error says it.
-  const auto cache = cache::Cache::open(std::move(options));
-  for (const cache::LayerStatus& status : cache->layers()) {
-    if (!status.usable) return not_usable(directory, status.why);
-  }
-  if (!fs::is_directory(path / "objects", failed)) {
-    return not_usable(directory, "it is not a cache directory, which has a folder \"objects\"");
-  }
+Result<std::vector<cache::Object>> objects_in(const std::string& place, const Options& options) {
+  const auto opened = open_alone(place, options, cache::BundleTrust::kSignature);
+  if (!opened) return opened.error();
+  cache::Cache* const cache = opened->get();
   const auto keys = cache->keys_starting_with("");
   if (!keys) return keys.error();
   std::vector<cache::Object> objects;
@@ -168,7 +151,7 @@ Result<std::vector<cache::Object>> objects_in(const std::string& directory) {
     auto object = cache->read(key);
     if (!object) {
       return Error{object.error().code,
-                   fmt::format("{} in {}: {}", key.hex(), path.string(), object.error().message),
+                   fmt::format("{} in {}: {}", key.hex(), place, object.error().message),
                    object.error().detail};
     }
     if (*object) objects.push_back(std::move(**object));  // Else it was evicted meanwhile.

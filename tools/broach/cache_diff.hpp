@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "broach/options.hpp"
 #include "broach/result.hpp"
 #include "cache/cache.hpp"
 #include "cache/object.hpp"
@@ -52,10 +53,10 @@ struct CacheDiff {
 /// one cache, the one made last counts.
 CacheDiff compare(std::vector<cache::Object> before, std::vector<cache::Object> after);
 
-/// Every object of a cache directory, read as a layer that nothing is written to.
+/// Every object of a cache directory or bundle, read as a layer that nothing is written to.
 ///
-/// Errors:  kInvalidArgument when it is not a cache directory or may not be trusted; kDamaged for
+/// Errors:  kInvalidArgument when it is neither or may not be trusted; kDamaged for
 ///          an object that does not check out: a comparison without it would be no gate.
-Result<std::vector<cache::Object>> objects_in(const std::string& directory);
+Result<std::vector<cache::Object>> objects_in(const std::string& place, const Options& options);
 
 }  // namespace broach::tool

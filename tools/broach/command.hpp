@@ -25,12 +25,16 @@ CLI::App& add_subcommand(CLI::App& app, Invocation& invocation, const std::strin
                          const std::string& description);
 
 // One a file. Each declares its options on `app` and sets `invocation.action` when it is chosen.
+void add_coverage(CLI::App& app, Invocation& invocation);
 void add_diff(CLI::App& app, Invocation& invocation);
 void add_doctor(CLI::App& app, Invocation& invocation);
 void add_explain(CLI::App& app, Invocation& invocation);
+void add_export(CLI::App& app, Invocation& invocation);
 void add_gc(CLI::App& app, Invocation& invocation);
 void add_help(CLI::App& app, Invocation& invocation);
+void add_import(CLI::App& app, Invocation& invocation);
 void add_journal(CLI::App& app, Invocation& invocation);
+void add_key(CLI::App& app, Invocation& invocation);
 void add_limits(CLI::App& app, Invocation& invocation);
 void add_ls(CLI::App& app, Invocation& invocation);
 void add_quarantine(CLI::App& app, Invocation& invocation);

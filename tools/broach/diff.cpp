@@ -130,9 +130,9 @@ ExitStatus judge(Output& output, const CacheDiff& diff, const Wanted& wanted) {
 }
 
 Result<ExitStatus> diff(Session& session, const Wanted& wanted) {
-  auto before = objects_in(wanted.before);
+  auto before = objects_in(wanted.before, session.options());
   if (!before) return before.error();
-  auto after = objects_in(wanted.after);
+  auto after = objects_in(wanted.after, session.options());
   if (!after) return after.error();
   Output& output = session.output();
   const CacheDiff found = compare(std::move(*before), std::move(*after));

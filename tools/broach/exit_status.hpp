@@ -10,7 +10,7 @@ enum class ExitStatus : int {
   kDoesNotHold = 1,  ///< It ran, and something asked for does not hold (damage, a failed compile).
   kBadInput = 2,     ///< The command line, a shape, a target or a manifest cannot be used.
   kMissing = 3,      ///< A key, device, compiler or driver that was named is not there.
-  kStorage = 4,      ///< The cache directory or an output cannot be read or written.
+  kStorage = 4,      ///< A directory, bundle or output cannot be read, trusted or written.
   kInternal = 5,     ///< A defect in broach.
 };
 
@@ -49,7 +49,7 @@ inline constexpr char kExitStatusHelp[] =
     "  1  it ran, and something asked for does not hold: damage, a failed compile, a wrong output\n"
     "  2  the command line, a shape, a target or a manifest cannot be used\n"
     "  3  a key, device, compiler or driver that was named is not there\n"
-    "  4  the cache directory or an output cannot be read or written\n"
+    "  4  a cache directory, a bundle or an output cannot be read, trusted or written\n"
     "  5  a defect in broach, or no memory";
 
 }  // namespace broach::tool

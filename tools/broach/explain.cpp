@@ -1,12 +1,13 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <vector>
 
 #include "specializer/plan.hpp"
 #include "specializer/shape.hpp"
 #include "tools/broach/command.hpp"
+#include "tools/broach/coverage_check.hpp"
 #include "tools/broach/format.hpp"
-#include "tools/broach/nearest.hpp"
 #include "tools/broach/records.hpp"
 #include "tools/broach/shape_words.hpp"
 
@@ -16,39 +17,40 @@ namespace {
 struct Wanted {
   std::vector<std::string> shape;
   std::string target;
+  bool offline = false;
 };
 
-Json to_document(const specializer::Plan& plan, const cache::KeyRecord& key,
-                 const std::optional<cache::Hit>& hit, const std::optional<Nearest>& nearest) {
-  Json json = {
-      {"key", key.key.hex()},   {"target", plan.target.name}, {"shape", parsed(plan.shape_json)},
-      {"hit", hit.has_value()}, {"layer", nullptr},           {"nearest", nullptr}};
-  if (hit) json["layer"] = {{"kind", name_of(hit->layer.kind)}, {"name", hit->layer.name}};
-  if (nearest) {
-    Json rows = Json::array();
-    for (const KeyDifference& row : nearest->differences) {
-      rows.push_back({{"field", row.label}, {"wanted", row.wanted}, {"found", row.found}});
-    }
-    json["nearest"] = to_json(nearest->entry);
-    json["nearest"]["differences"] = rows;
-  }
+Json to_document(const specializer::Plan& plan, const Coverage& answer) {
+  Json json = {{"key", answer.key ? Json(answer.key->hex()) : Json(nullptr)},
+               {"target", plan.target.name},
+               {"shape", parsed(plan.shape_json)},
+               {"compilers", answer.makers == Makers::kAny ? "any" : "this machine's"},
+               {"hit", answer.hit.has_value()},
+               {"layer", nullptr},
+               {"why", answer.why},
+               {"nearest", answer.nearest ? to_json(*answer.nearest) : Json(nullptr)}};
+  if (answer.hit) json["layer"] = to_json(answer.hit->layer);
   return json;
 }
 
-std::string to_text(const specializer::Plan& plan, const cache::KeyRecord& key,
-                    const std::optional<cache::Hit>& hit, const std::optional<Nearest>& nearest) {
-  std::string text = fmt::format("{} for {}: {}\nkey {}\n", plan.family, plan.target.name,
-                                 shape_text(plan.shape_json), key.key.hex());
-  if (hit) {
-    return text + fmt::format("hit, in {} layer {}\n", name_of(hit->layer.kind), hit->layer.name);
+std::string to_text(const specializer::Plan& plan, const Coverage& answer) {
+  std::string text = fmt::format(
+      "{} for {}: {}\nkey {}\n", plan.family, plan.target.name, shape_text(plan.shape_json),
+      answer.key ? answer.key->hex() : "of any compiler, as there is none for this target");
+  if (answer.hit) {
+    return text + fmt::format("hit, in {} layer {}\n", name_of(answer.hit->layer.kind),
+                              answer.hit->layer.name);
   }
-  if (!nearest) return text + fmt::format("miss; no entry of {} is there\n", plan.family);
-  text += fmt::format("miss; the nearest entry is {}, which differs in {}:\n",
-                      short_key(nearest->entry.key),
-                      count_text(nearest->differences.size(), "key field"));
+  const std::string miss = answer.why.empty() ? "miss" : "miss: " + one_line(answer.why);
+  if (!answer.nearest)
+    return text + fmt::format("{}; no entry of {} is there\n", miss, plan.family);
+  text += fmt::format("{}; the nearest entry is {} in {} layer {}, which differs in {}:\n", miss,
+                      short_key(answer.nearest->entry.key),
+                      name_of(answer.nearest->entry.layer.kind), answer.nearest->entry.layer.name,
+                      count_text(answer.nearest->differences.size(), "key field"));
   Table table;
   table.column("KEY FIELD").column("WANTED").column("NEAREST ENTRY");
-  for (const KeyDifference& row : nearest->differences) {
+  for (const KeyDifference& row : answer.nearest->differences) {
     table.row(
         {row.label, row.wanted.empty() ? "-" : row.wanted, row.found.empty() ? "-" : row.found});
   }
@@ -66,22 +68,18 @@ Result<ExitStatus> explain(Session& session, const Wanted& wanted) {
   if (!plan) return plan.error();
   auto cache = session.stored_cache(Session::Need::kRead);
   if (!cache) return cache.error();
-  auto key = session.forge().key(*plan);
-  if (!key) return key.error();
-  const std::optional<cache::Hit> hit = (*cache)->find(*key);
-  std::optional<Nearest> nearest;
-  if (!hit) {
-    auto found = nearest_entry(**cache, *plan, *key);
-    if (!found) return found.error();
-    nearest = std::move(*found);
-  }
+  const std::vector<WarmJob> jobs = {{*plan, ""}};
+  auto report = check_coverage(session.forge(), **cache, jobs,
+                               wanted.offline ? Makers::kAny : Makers::kThisMachines);
+  if (!report) return report.error();
+  const Coverage& answer = report->rows.front();
   Output& output = session.output();
   if (output.json()) {
-    output.document(to_document(*plan, *key, hit, nearest));
+    output.document(to_document(*plan, answer));
   } else {
-    output.text(to_text(*plan, *key, hit, nearest));
+    output.text(to_text(*plan, answer));
   }
-  return hit ? ExitStatus::kSuccess : ExitStatus::kDoesNotHold;
+  return answer.hit ? ExitStatus::kSuccess : ExitStatus::kDoesNotHold;
 }
 
 }  // namespace
@@ -94,6 +92,8 @@ void add_explain(CLI::App& app, Invocation& invocation) {
   command.add_option("SHAPE", wanted->shape, "The shape, in words")->required();
   command.add_option("--target", wanted->target, "The target: sm_90a, gfx90a, host…")
       ->default_val("host");
+  command.add_flag("--offline", wanted->offline,
+                   "Any compiler's binary counts, as on a machine that has none");
   command.footer(std::string(kShapeHelp) + "\nExit status 0 for a hit, 1 for a miss.");
   command.callback([&invocation, wanted] {
     invocation.action = [wanted](Session& session) { return explain(session, *wanted); };

@@ -14,13 +14,14 @@ namespace {
 struct Wanted {
   std::string target;
   std::string family;
+  std::string layer;
   bool failures = false;  // CLI11 sets a flag through a bool.
 };
 
 Result<ExitStatus> list(Session& session, const Wanted& wanted) {
   auto cache = session.stored_cache(Session::Need::kRead);
   if (!cache) return cache.error();
-  auto entries = (*cache)->entries();
+  auto entries = wanted.layer.empty() ? (*cache)->entries() : (*cache)->entries_of(wanted.layer);
   if (!entries) return entries.error();
   std::erase_if(*entries, [&](const cache::Entry& entry) {
     return (!wanted.target.empty() && entry.description.target != wanted.target) ||
@@ -43,14 +44,14 @@ Result<ExitStatus> list(Session& session, const Wanted& wanted) {
   Table table;
   table.column("KEY").column("TARGET").column("FAMILY").column("SIZE", Table::Align::kRight);
   table.column("COMPILE", Table::Align::kRight).column("HITS", Table::Align::kRight);
-  table.column("LAST USED").column("SHAPE");
+  table.column("LAST USED").column("LAYER").column("SHAPE");
   std::uint64_t bytes = 0;
   for (const cache::Entry& entry : *entries) {
     bytes += entry.bytes;
     table.row({short_key(entry.key), entry.description.target, entry.description.family,
                bytes_text(entry.bytes), duration_text(entry.compile_ms / 1000.0),
                fmt::format("{}", entry.hits), time_text(entry.last_used_unix_ms),
-               shape_text(entry.description.shape_json)});
+               std::string(name_of(entry.layer.kind)), shape_text(entry.description.shape_json)});
   }
   session.output().text(table.text());
   session.output().text(fmt::format("{} entr{}, {}\n", entries->size(),
@@ -65,8 +66,14 @@ void add_ls(CLI::App& app, Invocation& invocation) {
   CLI::App& command = add_subcommand(app, invocation, "ls", "List the entries of the cache");
   command.add_option("--target", wanted->target, "Only this target's");
   command.add_option("--family", wanted->family, "Only this family's");
-  command.add_flag("--failures", wanted->failures,
-                   "List the compiles that failed and are not tried again yet, with their logs");
+  CLI::Option* layer =
+      command.add_option("--layer", wanted->layer,
+                         "All that this layer has: its path as `broach doctor` shows it, memory, "
+                         "user or read_only");
+  command
+      .add_flag("--failures", wanted->failures,
+                "List the compiles that failed and are not tried again yet, with their logs")
+      ->excludes(layer);
   command.callback([&invocation, wanted] {
     invocation.action = [wanted](Session& session) {
       return wanted->failures ? list_failures(session, wanted->target) : list(session, *wanted);

@@ -29,6 +29,10 @@ ExitStatus run(int argc, char** argv) {
   add_show(app, invocation);
   add_limits(app, invocation);
   add_explain(app, invocation);
+  add_coverage(app, invocation);
+  add_export(app, invocation);
+  add_import(app, invocation);
+  add_key(app, invocation);
   add_diff(app, invocation);
   add_run(app, invocation);
   add_contract(app, invocation);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "specializer/any_compiler.hpp"
 #include "tools/broach/records.hpp"
 
 namespace broach::tool {
@@ -27,29 +28,39 @@ std::size_t likeness(const cache::Entry& entry, const specializer::Plan& plan, c
 
 }  // namespace
 
-Result<std::optional<Nearest>> nearest_entry(cache::Cache& cache, const specializer::Plan& plan,
-                                             const cache::KeyRecord& wanted) {
-  auto entries = cache.entries();
-  if (!entries) return entries.error();
-  auto fields = cache::fields_of(wanted.stream);
-  if (!fields) return fields.error();
+Json to_json(const Nearest& nearest) {
+  Json rows = Json::array();
+  for (const KeyDifference& row : nearest.differences) {
+    rows.push_back({{"field", row.label}, {"wanted", row.wanted}, {"found", row.found}});
+  }
+  Json json = to_json(nearest.entry);
+  json["differences"] = std::move(rows);
+  return json;
+}
+
+std::optional<Nearest> nearest_entry(cache::Cache& cache, std::span<const cache::Entry> entries,
+                                     const specializer::Plan& plan,
+                                     const std::vector<cache::KeyField>& wanted) {
   const Json shape = parsed(plan.shape_json);
   const std::string source_hash = specializer::source_hash(plan);
   std::vector<std::pair<std::size_t, const cache::Entry*>> ranked;
-  for (const cache::Entry& entry : *entries) {
+  for (const cache::Entry& entry : entries) {
     if (entry.description.family != plan.family) continue;
     ranked.emplace_back(likeness(entry, plan, shape, source_hash), &entry);
   }
   std::stable_sort(ranked.begin(), ranked.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
   if (ranked.size() > kCandidatesRead) ranked.resize(kCandidatesRead);
+  const bool any_compiler = std::none_of(
+      wanted.begin(), wanted.end(), [](const auto& field) { return field.label == "compiler"; });
   std::optional<Nearest> nearest;
   for (const auto& [score, entry] : ranked) {
-    auto object = cache.read(entry->key);
-    if (!object || !object->has_value()) continue;  // Damaged or gone: not a neighbour.
-    auto theirs = cache::fields_of((*object)->key.stream);
+    auto head = cache.read_head(entry->key);
+    if (!head || !head->has_value()) continue;  // Damaged or gone: not a neighbour.
+    auto theirs = cache::fields_of((*head)->key.stream);
     if (!theirs) continue;
-    auto different = differences(with_named_sources(*fields), with_named_sources(*theirs));
+    if (any_compiler) *theirs = specializer::without_compiler(std::move(*theirs));
+    auto different = differences(with_named_sources(wanted), with_named_sources(*theirs));
     if (!nearest || different.size() < nearest->differences.size()) {
       nearest = Nearest{*entry, std::move(different)};
     }

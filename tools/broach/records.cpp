@@ -18,6 +18,10 @@ Json parsed(std::string_view json_text) {
   return value.is_discarded() ? Json(json_text) : value;
 }
 
+Json to_json(const cache::Layer& layer) {
+  return {{"kind", name_of(layer.kind)}, {"name", layer.name}};
+}
+
 Json to_json(const cache::Entry& entry) {
   return {{"key", entry.key.hex()},
           {"source_hash", entry.description.source_hash},
@@ -28,6 +32,7 @@ Json to_json(const cache::Entry& entry) {
           {"bytes", entry.bytes},
           {"compile_ms", entry.compile_ms},
           {"compiler", entry.description.compiler},
+          {"layer", to_json(entry.layer)},
           {"hits", entry.hits},
           {"created_unix_ms", entry.created_unix_ms},
           {"last_used_unix_ms", entry.last_used_unix_ms}};

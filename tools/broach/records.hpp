@@ -12,7 +12,9 @@ namespace broach::tool {
 /// JSON text of our own as a value; a JSON string of it where it does not parse.
 Json parsed(std::string_view json_text);
 
-/// An index row: key, source_hash, target, family, shape, bytes, compile_ms, compiler, hits…
+/// Where something was found: kind, name.
+Json to_json(const cache::Layer& layer);
+/// An index row: key, source_hash, target, family, shape, bytes, compile_ms, compiler, layer, hits…
 Json to_json(const cache::Entry& entry);
 /// A limit row: key, target, function, registers, spill_bytes… null where it is not stated.
 Json to_json(const cache::EntryLimits& row);
