@@ -15,6 +15,7 @@
 
 #include "bench/attention_cases.hpp"
 #include "bench/cuda_graph.hpp"
+#include "bench/must.hpp"
 #include "broach/runtime.hpp"
 #include "runtime/runtime_state.hpp"
 #include "specializer/shape.hpp"
@@ -27,20 +28,6 @@ using Json = nlohmann::json;
 /// Caches that the launches of one replay walk through, so that none finds its own in L2.
 constexpr std::size_t kRotatedBytes = std::size_t{512} << 20;
 constexpr int kLeastLaunches = 20;
-
-[[noreturn]] void give_up(const Error& error) {
-  fmt::print(stderr, "{}\n{}\n", error.message, error.detail);
-  std::exit(1);
-}
-
-template <class T>
-T must(Result<T> result) {
-  if (!result) give_up(result.error());
-  return std::move(result).value();
-}
-void must(const Result<void>& result) {
-  if (!result) give_up(result.error());
-}
 
 /// Device memory until the case ends.
 class Arena {

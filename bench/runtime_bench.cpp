@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "bench/bare_cuda.hpp"
+#include "bench/must.hpp"
 #include "bench/scratch_directory.hpp"
 #include "broach/runtime.hpp"
 #include "kernel_src/window_rows/params.h"
@@ -24,6 +25,7 @@
 namespace broach {
 namespace {
 
+using bench::must;
 using Json = nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
@@ -49,17 +51,6 @@ Json time_calls(const std::function<void()>& call, int batches = 101, int calls 
     if (batch >= 0) sample.push_back(since(start, 1e-9) / calls);
   }
   return summary(std::move(sample));
-}
-
-[[noreturn]] void give_up(const Error& error) {
-  fmt::print(stderr, "{}\n{}\n", error.message, error.detail);
-  std::exit(1);
-}
-
-template <class T>
-T must(Result<T> result) {
-  if (!result) give_up(result.error());
-  return std::move(result).value();
 }
 
 WindowRowsShape gemma_shape(Form form, Arith arith, Switch p32 = Switch::kOff) {
@@ -143,9 +134,7 @@ struct OneRow {
     args.workspace = must(device.allocate(args.workspace_bytes));
     auto* numbers = static_cast<std::int32_t*>(must(device.allocate(256)));
     const std::int32_t zeros[2] = {0, 0};
-    if (auto copied = device.copy_to_device(numbers, zeros, sizeof zeros); !copied) {
-      give_up(copied.error());
-    }
+    must(device.copy_to_device(numbers, zeros, sizeof zeros));
     args.positions = numbers;
     args.slots = numbers + 1;
   }

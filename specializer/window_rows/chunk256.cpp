@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "specializer/render.hpp"
+#include "specializer/window_rows/kernel_source.hpp"
 
 namespace broach::specializer {
 namespace {
@@ -33,18 +34,6 @@ std::string_view enumerator(std::string_view control) {
   return "kNone";
 }
 
-std::string_view enumerator(KvLayoutKind kind) {
-  switch (kind) {
-    case KvLayoutKind::kLinear:
-      return "kLinear";
-    case KvLayoutKind::kRing:
-      return "kRing";
-    case KvLayoutKind::kPaged:
-      return "kPaged";
-  }
-  return "kLinear";
-}
-
 bool on(Switch choice) { return choice == Switch::kOn; }
 
 }  // namespace
@@ -60,7 +49,8 @@ Rendered render_window_rows_chunk256(const WindowRowsShape& shape, const Target&
   source += fmt::format("constexpr int kHeadDim = {};\n", shape.head_dim);
   source += fmt::format("constexpr int kGqaRatio = {};\n", generic ? 0 : shape.gqa_ratio);
   source += fmt::format("constexpr int kWindow = {};\n", generic ? 0 : shape.window);
-  source += fmt::format("constexpr Layout kLayout = Layout::{};\n", enumerator(layout.kind));
+  source += fmt::format("constexpr Layout kLayout = Layout::{};\n",
+                        window_rows::layout_enumerator(layout.kind));
   source += fmt::format("constexpr int kLayoutLength = {};\n", layout.length);
   source += fmt::format("constexpr Half kDtype = Half::{};\n",
                         shape.dtype == Dtype::kBf16 ? "kBf16" : "kF16");

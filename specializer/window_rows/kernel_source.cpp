@@ -21,7 +21,9 @@ std::string enumerator(std::string_view control) {
   return name;
 }
 
-std::string_view enumerator(KvLayoutKind kind) {
+}  // namespace
+
+std::string_view layout_enumerator(KvLayoutKind kind) {
   switch (kind) {
     case KvLayoutKind::kLinear:
       return "kLinear";
@@ -32,8 +34,6 @@ std::string_view enumerator(KvLayoutKind kind) {
   }
   return "kLinear";
 }
-
-}  // namespace
 
 KernelSource::KernelSource(const WindowRowsShape& shape, int ratio, const Variant& variant,
                            std::span<const std::string_view> controls)
@@ -48,7 +48,7 @@ KernelSource::KernelSource(const WindowRowsShape& shape, int ratio, const Varian
   constant("int", "kHeadDim", shape.head_dim);
   constant("int", "kRatio", ratio);
   constant("int", "kWindow", generic ? 0 : shape.window);
-  constant("Layout", "kLayout", fmt::format("Layout::{}", enumerator(layout.kind)));
+  constant("Layout", "kLayout", fmt::format("Layout::{}", layout_enumerator(layout.kind)));
   constant("int", "kLayoutLength", layout.length);
   constant("Half", "kHalf", shape.dtype == Dtype::kBf16 ? "Half::kBf16" : "Half::kF16");
   constant("bool", "kP32", shape.p32 == Switch::kOn);

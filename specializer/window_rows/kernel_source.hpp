@@ -11,6 +11,9 @@
 
 namespace broach::specializer::window_rows {
 
+/// A layout as the kernels' enumerator of it, "kRing".
+std::string_view layout_enumerator(KvLayoutKind kind);
+
 /// A rendered source: the constants of a shape by name, then the header of a kernel family that
 /// takes them.
 class KernelSource {

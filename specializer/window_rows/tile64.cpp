@@ -7,7 +7,7 @@
 #include "kernel_src/window_rows/layout.h"
 #include "specializer/render.hpp"
 #include "specializer/window_rows/kernel_source.hpp"
-#include "specializer/window_rows/prompt_geometry.hpp"
+#include "specializer/window_rows/prompt.hpp"
 
 namespace broach::specializer {
 namespace {
@@ -17,13 +17,9 @@ using namespace broach::window_rows;
 // A generic kernel serves every ratio: its heads are padded to the largest.
 constexpr int kLargestRatio = 32;
 
-constexpr std::string_view kDecodeControls[] = {
+constexpr std::string_view kControls[] = {
     "window_early",     "fold_reversed", "fold_unscaled",   "weight_rounded",
     "low_half_dropped", "sink_left_out", "page_off_by_one", "whole_block_rerun",
-};
-constexpr std::string_view kPromptControls[] = {
-    "window_early", "fold_reversed", "fold_unscaled",   "weight_rounded",    "low_half_dropped",
-    "hi_ignored",   "sink_left_out", "page_off_by_one", "whole_block_rerun",
 };
 
 /// The constants of a kernel that follow from the shape and the target's shared memory.
@@ -56,15 +52,7 @@ Rendered render_prompt(const WindowRowsShape& shape, int ratio, int shared_limit
   const auto head_dim = static_cast<int>(shape.head_dim);
   const window_rows::PromptGeometry geometry = window_rows::prompt_geometry(
       head_dim, kTile64Keys, piece_dims(head_dim), variant.generic == Switch::kOn, shared_limit);
-  window_rows::KernelSource source(shape, ratio, variant, kPromptControls);
-  source.constant("int", "kTileKeys", kTile64Keys);
-  source.constant("int", "kPieceDims", geometry.piece);
-  source.constant("int", "kStages", geometry.stages);
-  source.constant("int", "kPromptWarps", geometry.warps);
-  source.constant("int", "kPromptSharedBytes", geometry.shared_bytes);
-  return {std::move(source).finish("window_rows/tile64_prompt.cuh"),
-          {{"broach_window_rows_tile64_prompt", static_cast<std::uint32_t>(geometry.warps) * 32,
-            static_cast<std::uint32_t>(geometry.shared_bytes)}}};
+  return window_rows::render_prompt(shape, ratio, variant, "tile64", kTile64Keys, geometry);
 }
 
 Rendered render_decode(const WindowRowsShape& shape, int ratio, int shared_limit,
@@ -72,7 +60,7 @@ Rendered render_decode(const WindowRowsShape& shape, int ratio, int shared_limit
   const auto head_dim = static_cast<int>(shape.head_dim);
   const DecodeGeometry geometry =
       decode_geometry(head_dim, ratio, shape.p32 == Switch::kOn, shared_limit);
-  window_rows::KernelSource source(shape, ratio, variant, kDecodeControls);
+  window_rows::KernelSource source(shape, ratio, variant, kControls);
   source.constant("int", "kTileKeys", kTile64Keys);
   source.constant("int", "kPieceDims", piece_dims(head_dim));
   source.constant("int", "kStages", geometry.stages);

@@ -6,18 +6,7 @@
 #include <string.h>
 
 #include "broach/metrics.h"
-
-static int checks = 0;
-static int failures = 0;
-
-#define CHECK(condition)                                                    \
-  do {                                                                      \
-    ++checks;                                                               \
-    if (!(condition)) {                                                     \
-      ++failures;                                                           \
-      printf("%s:%d: does not hold: %s\n", __FILE__, __LINE__, #condition); \
-    }                                                                       \
-  } while (0)
+#include "c_check.h"
 
 static char text[1024];
 static broach_message message = {text, sizeof text, 0};

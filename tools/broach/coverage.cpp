@@ -138,16 +138,7 @@ void add_coverage(CLI::App& app, Invocation& invocation) {
   CLI::App& command =
       add_subcommand(app, invocation, "coverage",
                      "Prove that the cache or a bundle has every binary that models need");
-  command.add_option("MODEL", request.manifests,
-                     "Shipped manifests by name (gemma-4), or manifest files");
-  command.add_flag("--all", request.all, "Every shipped manifest");
-  command
-      .add_option("--target", request.targets, "A target (may be repeated): sm_90a, gfx90a, host…")
-      ->allow_extra_args(false);
-  command.add_option("--model", request.models, "Only this model's layers (may be repeated)")
-      ->allow_extra_args(false);
-  command.add_option("--form", request.form, "Only this form")
-      ->check(CLI::IsMember({"decode", "prompt"}));
+  add_selection(command, request);
   command.add_option("--in", wanted->place, "Only this bundle or cache directory counts")
       ->type_name("PATH");
   command.add_flag("--offline", wanted->offline,

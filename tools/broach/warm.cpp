@@ -173,18 +173,9 @@ void add_warm(CLI::App& app, Invocation& invocation) {
   WarmRequest& request = wanted->request;
   CLI::App& command = add_subcommand(app, invocation, "warm",
                                      "Compile what models need and keep it; no GPU is needed");
-  command.add_option("MODEL", request.manifests,
-                     "Shipped manifests by name (gemma-4), or manifest files");
-  command.add_flag("--all", request.all, "Every shipped manifest");
+  add_selection(command, request);
   command.add_flag("--from-journal", request.from_journal,
                    "The shapes that were asked for and missed");
-  command
-      .add_option("--target", request.targets, "A target (may be repeated): sm_90a, gfx90a, host…")
-      ->allow_extra_args(false);
-  command.add_option("--model", request.models, "Only this model's layers (may be repeated)")
-      ->allow_extra_args(false);
-  command.add_option("--form", request.form, "Only this form")
-      ->check(CLI::IsMember({"decode", "prompt"}));
   command.add_flag("--generic", request.generic,
                    "Also the generic kernels, which serve a shape's first use in the background "
                    "mode");

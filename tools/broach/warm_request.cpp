@@ -143,6 +143,19 @@ Result<WarmList> planned(const std::vector<Wish>& wishes, const WarmRequest& req
 
 }  // namespace
 
+void add_selection(CLI::App& command, WarmRequest& request) {
+  command.add_option("MODEL", request.manifests,
+                     "Shipped manifests by name (gemma-4), or manifest files");
+  command.add_flag("--all", request.all, "Every shipped manifest");
+  command
+      .add_option("--target", request.targets, "A target (may be repeated): sm_90a, gfx90a, host…")
+      ->allow_extra_args(false);
+  command.add_option("--model", request.models, "Only this model's layers (may be repeated)")
+      ->allow_extra_args(false);
+  command.add_option("--form", request.form, "Only this form")
+      ->check(CLI::IsMember({"decode", "prompt"}));
+}
+
 Result<WarmList> list_jobs(const WarmRequest& request, cache::Cache& cache) {
   const auto shard = parse_shard(request.shard);
   if (!shard) return shard.error();

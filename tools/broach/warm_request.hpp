@@ -1,5 +1,6 @@
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -21,6 +22,9 @@ struct WarmRequest {
   std::string shard;                ///< "i/n" or empty.
   bool generic = false;             ///< The generic kernels of these shapes too.
 };
+
+/// Options that say which shapes and targets are meant: MODEL, --all, --target, --model, --form.
+void add_selection(CLI::App& command, WarmRequest& request);
 
 /// What a request comes to.
 struct WarmList {

@@ -1,0 +1,54 @@
+#include "specializer/window_rows/prompt.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <utility>
+
+#include "kernel_src/window_rows/layout.h"
+#include "specializer/window_rows/kernel_source.hpp"
+
+namespace broach::specializer::window_rows {
+namespace {
+
+constexpr std::string_view kControls[] = {
+    "window_early", "fold_reversed", "fold_unscaled",   "weight_rounded",    "low_half_dropped",
+    "hi_ignored",   "sink_left_out", "page_off_by_one", "whole_block_rerun",
+};
+
+}  // namespace
+
+// Four stages while they fit, then fewer, then half as wide: what is left beside 64 rows of queries
+// is short at head_dim 512 where a block gets 99 KiB.
+PromptGeometry prompt_geometry(int head_dim, int tile_keys, int piece, bool generic,
+                               int shared_limit) {
+  using namespace broach::window_rows;
+  PromptGeometry geometry{piece, prompt_warps(head_dim, generic), 4, 0};
+  const auto bytes = [&] {
+    return prompt_shared_bytes(head_dim, tile_keys, geometry.piece, geometry.stages);
+  };
+  while (geometry.stages > 2 && bytes() > shared_limit) --geometry.stages;
+  if (bytes() > shared_limit && geometry.piece % 32 == 0) {
+    geometry.piece /= 2;
+    geometry.stages = 4;
+    while (geometry.stages > 2 && bytes() > shared_limit) --geometry.stages;
+  }
+  geometry.shared_bytes = bytes();
+  return geometry;
+}
+
+Rendered render_prompt(const WindowRowsShape& shape, int ratio, const Variant& variant,
+                       std::string_view arith, int tile_keys, const PromptGeometry& geometry) {
+  KernelSource source(shape, ratio, variant, kControls);
+  source.constant("int", "kTileKeys", tile_keys);
+  source.constant("int", "kPieceDims", geometry.piece);
+  source.constant("int", "kStages", geometry.stages);
+  source.constant("int", "kPromptWarps", geometry.warps);
+  source.constant("int", "kPromptSharedBytes", geometry.shared_bytes);
+  return {std::move(source).finish(fmt::format("window_rows/{}_prompt.cuh", arith)),
+          {{fmt::format("broach_window_rows_{}_prompt", arith),
+            static_cast<std::uint32_t>(geometry.warps) * 32,
+            static_cast<std::uint32_t>(geometry.shared_bytes)}}};
+}
+
+}  // namespace broach::specializer::window_rows
