@@ -32,6 +32,24 @@ std::int64_t pragma(SQLite::Database& database, const char* query) {
   return database.execAndGet(query).getInt64();
 }
 
+/// What tells an index from other databases, and from an empty file.
+struct Marks {
+  std::int64_t application = 0;
+  std::int64_t version = 0;
+  bool empty = false;
+};
+
+// In one transaction: read one by one, they could be from before and after another process filled
+// the file.
+Marks marks_of(SQLite::Database& database) {
+  const SQLite::Transaction snapshot(database);
+  Marks marks;
+  marks.empty = pragma(database, "SELECT count(*) FROM sqlite_master") == 0;
+  marks.application = pragma(database, "PRAGMA application_id");
+  marks.version = pragma(database, "PRAGMA user_version");
+  return marks;
+}
+
 bool is_malformed(int code) {
   // SQLITE_ERROR and SQLITE_CONSTRAINT here mean tables that are not the ones this code made.
   return code == SQLITE_CORRUPT || code == SQLITE_NOTADB || code == SQLITE_ERROR ||
@@ -114,9 +132,7 @@ Result<void> Index::open(Purpose purpose) {
     (void)fchmodat((*root)->get(), kFile, 0600, 0);
     (void)present();
   }
-  const std::int64_t application = pragma(*database_, "PRAGMA application_id");
-  const std::int64_t version = pragma(*database_, "PRAGMA user_version");
-  const bool empty = pragma(*database_, "SELECT count(*) FROM sqlite_master") == 0;
+  const auto [application, version, empty] = marks_of(*database_);
   if (empty && application == 0 && version == 0) {
     prepare();
     create_tables();

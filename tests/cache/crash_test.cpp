@@ -51,7 +51,10 @@ void check_what_is_left(const fs::path& dir) {
   REQUIRE(report);
   CHECK(report->damaged == 0);
   CHECK(report->objects > 0);
-  CHECK(cache->quarantine()->empty());
+  const auto aside = cache->quarantine();
+  REQUIRE(aside);
+  for (const QuarantineRow& row : *aside) UNSCOPED_INFO(row.name << ": " << row.why);
+  CHECK(aside->empty());
   const auto entries = cache->entries();
   REQUIRE(entries);
   CHECK(entries->size() == report->objects);

@@ -5,7 +5,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <barrier>
+#include <fstream>
 #include <functional>
+#include <thread>
+#include <vector>
 
 #include "cache/index_schema.hpp"
 #include "tests/cache/samples.hpp"
@@ -352,6 +357,35 @@ TEST_CASE("rows beside the objects survive the process", "[cache][index]") {
   CHECK(journal->front().last_unix_ms == 20);
   cache->clear_journal();
   CHECK(cache->journal()->empty());
+}
+
+TEST_CASE("those that meet over an empty index file fill it once and set nothing aside",
+          "[cache][index]") {
+  // As a process leaves it that dies between making the file and its tables. Some read the file's
+  // marks while another fills it.
+  constexpr int kRounds = 40;
+  constexpr std::size_t kAtOnce = 8;
+  for (int round = 0; round < kRounds; ++round) {
+    const TempDir dir;
+    std::ofstream(dir.path() / "index.sqlite3").close();
+    fs::permissions(dir.path() / "index.sqlite3", fs::perms(0600));
+    std::barrier start(static_cast<std::ptrdiff_t>(kAtOnce));
+    std::vector<std::thread> threads;
+    std::atomic<std::uint64_t> set_aside{0};
+    for (std::size_t i = 0; i < kAtOnce; ++i) {
+      threads.emplace_back([&, i] {
+        Opened cache({dir.path()});
+        start.arrive_and_wait();
+        cache->publish(sample_object("from " + std::to_string(i)));
+        cache->flush();
+        set_aside += cache->counters()["index_set_aside"];
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    CAPTURE(round);
+    CHECK(set_aside == 0);
+    CHECK(Opened({dir.path()})->quarantine()->empty());
+  }
 }
 
 }  // namespace broach::cache
