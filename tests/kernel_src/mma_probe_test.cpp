@@ -244,7 +244,7 @@ TEST_CASE("the host's mma is the model", "[kernel_src][mma]") {
   compare_patterns(probe, 60, true);
 }
 
-TEST_CASE("the GPU's mma is the model on millions of values", "[kernel_src][mma][gpu]") {
+TEST_CASE("the GPU's mma is the model on millions of values", "[kernel_src][mma][gpu][sanitize]") {
   auto device = runtime::open_device("cuda");
   if (!device) BROACH_SKIP(device.error().message);
   specializer::Compilers compilers(test::compilers_options());
@@ -253,7 +253,7 @@ TEST_CASE("the GPU's mma is the model on millions of values", "[kernel_src][mma]
 }
 
 TEST_CASE("the GPU's mma follows the model's rules for NaN, infinities and overflow",
-          "[kernel_src][mma][gpu]") {
+          "[kernel_src][mma][gpu][sanitize]") {
   auto device = runtime::open_device("cuda");
   if (!device) BROACH_SKIP(device.error().message);
   specializer::Compilers compilers(test::compilers_options());
@@ -261,7 +261,7 @@ TEST_CASE("the GPU's mma follows the model's rules for NaN, infinities and overf
   compare_patterns(probe, 8192, false);
 }
 
-TEST_CASE("the GPU's mma gives the model's signs of zero", "[kernel_src][mma][gpu]") {
+TEST_CASE("the GPU's mma gives the model's signs of zero", "[kernel_src][mma][gpu][sanitize]") {
   auto device = runtime::open_device("cuda");
   if (!device) BROACH_SKIP(device.error().message);
   specializer::Compilers compilers(test::compilers_options());

@@ -113,7 +113,16 @@ TEST_CASE("the probe compiled by the host target's compiler has this compiler's 
   CHECK(differences(got, host.run(1, 65521)) > kCount / 2);  // It sees other arguments.
 }
 
-TEST_CASE("a GPU has the host's bits for the arithmetic that kernels rest on",
+TEST_CASE("a GPU has the host's bits for a launch of the arithmetic that kernels rest on",
+          "[kernel_src][probe][gpu][sanitize]") {
+  auto gpu = runtime::open_device("cuda");
+  if (!gpu) BROACH_SKIP("no GPU: " + gpu.error().message);
+  Probe host(runtime::open_host_device());
+  Probe device(*gpu);
+  CHECK(differences(host.run(0, 65521), device.run(0, 65521)) == 0);
+}
+
+TEST_CASE("a GPU has the host's bits for all of the arithmetic that kernels rest on",
           "[kernel_src][probe][gpu]") {
   auto gpu = runtime::open_device("cuda");
   if (!gpu) BROACH_SKIP("no GPU: " + gpu.error().message);

@@ -1,0 +1,188 @@
+// Every way through the window_rows kernels in a few launches of a few rows: each form and
+// arithmetic, each layout, both types, every option, specialised and generic, every schedule of
+// tiles, values cleaned and rows computed again in float64. Small enough for tools that slow a
+// kernel down a hundred times: `[sanitize]` is what tools/device-run runs under compute-sanitizer.
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "specializer/plan.hpp"
+#include "specializer/shape.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/tools/opened_runtime.hpp"
+#include "tools/contract/gates.hpp"
+#include "tools/contract/in_parallel.hpp"
+#include "tools/contract/launch_ways.hpp"
+#include "tools/contract/number.hpp"
+#include "tools/contract/prompt.hpp"
+
+namespace broach {
+namespace {
+
+using contract::Bench;
+using contract::DecodeProblem;
+
+constexpr Switch kOff = Switch::kOff;
+constexpr Switch kOn = Switch::kOn;
+constexpr KvLayout kLinear{};
+constexpr KvLayout kPages{KvLayoutKind::kPaged, 24};
+constexpr KvLayout ring(std::uint32_t length) { return {KvLayoutKind::kRing, length}; }
+
+struct Path {
+  Form form;
+  Arith arith;
+  std::uint32_t head_dim;
+  std::uint32_t gqa_ratio;
+  std::uint32_t window;
+  KvLayout layout;
+  Dtype dtype;
+  Switch p32, softcap, sinks, checked;
+};
+
+// Head dims and ratios by what changes the code: chunk256's lanes and passes over the query heads,
+// tile64's pieces, head blocks and warps, mma32's slices, and warps that share a band.
+constexpr Path kPaths[] = {
+    {Form::kDecode, Arith::kChunk256, 64, 1, 0, kLinear, Dtype::kBf16, kOff, kOff, kOff, kOff},
+    {Form::kDecode, Arith::kChunk256, 512, 3, 90, ring(96), Dtype::kF16, kOff, kOff, kOn, kOff},
+    {Form::kDecode, Arith::kChunk256, 80, 12, 100, kPages, Dtype::kBf16, kOff, kOn, kOff, kOn},
+    {Form::kDecode, Arith::kTile64, 64, 2, 100, ring(110), Dtype::kBf16, kOn, kOff, kOff, kOff},
+    {Form::kDecode, Arith::kTile64, 80, 3, 0, kPages, Dtype::kF16, kOff, kOn, kOn, kOff},
+    {Form::kDecode, Arith::kTile64, 192, 12, 90, kLinear, Dtype::kBf16, kOff, kOff, kOff, kOn},
+    {Form::kDecode, Arith::kTile64, 512, 32, 70, kLinear, Dtype::kBf16, kOn, kOff, kOff, kOff},
+    {Form::kPrompt, Arith::kTile64, 64, 2, 100, ring(166), Dtype::kBf16, kOff, kOff, kOff, kOff},
+    {Form::kPrompt, Arith::kTile64, 80, 3, 0, kPages, Dtype::kF16, kOff, kOn, kOn, kOff},
+    {Form::kPrompt, Arith::kTile64, 192, 1, 70, kLinear, Dtype::kBf16, kOn, kOff, kOff, kOn},
+    {Form::kPrompt, Arith::kTile64, 512, 1, 60, kLinear, Dtype::kBf16, kOn, kOff, kOff, kOff},
+    {Form::kPrompt, Arith::kMma32, 64, 2, 100, ring(166), Dtype::kBf16, kOff, kOff, kOff, kOff},
+    {Form::kPrompt, Arith::kMma32, 80, 3, 0, kPages, Dtype::kF16, kOff, kOn, kOn, kOff},
+    {Form::kPrompt, Arith::kMma32, 192, 1, 70, kLinear, Dtype::kBf16, kOn, kOff, kOff, kOn},
+    {Form::kPrompt, Arith::kMma32, 512, 1, 60, kLinear, Dtype::kBf16, kOn, kOff, kOff, kOff},
+};
+
+WindowRowsShape shape_of(const Path& path) {
+  WindowRowsShape shape;
+  shape.form = path.form;
+  shape.arith = path.arith;
+  shape.head_dim = path.head_dim;
+  shape.gqa_ratio = path.gqa_ratio;
+  shape.window = path.window;
+  shape.kv_layout = path.layout;
+  shape.dtype = path.dtype;
+  shape.p32 = path.p32;
+  shape.softcap = path.softcap;
+  shape.sinks = path.sinks;
+  shape.checked = path.checked;
+  return shape;
+}
+
+/// Decode: a row within its first tile, one that sees several, one whose ring has wrapped. Prompt:
+/// two blocks of one sequence that end with an image, and a sequence of two rows.
+///
+/// A query that is NaN, and an infinite value that some rows see and others of their block do not.
+DecodeProblem problem_of(const WindowRowsShape& shape) {
+  const bool is_prompt = shape.form == Form::kPrompt;
+  contract::DecodeRecipe recipe;
+  if (is_prompt) {
+    auto chunks = contract::prompt_of(
+        "", shape, 1, {{0, 100, 66, contract::ImageRows{60, 65}}, {1, 0, 2, std::nullopt}});
+    REQUIRE(chunks);
+    recipe = chunks->recipe;
+  } else {
+    recipe.shape = shape;
+    recipe.kv_heads = 2;
+    recipe.rows = {{0, 20}, {1, 130}, {2, 199}};
+  }
+  recipe.scale = 0.8F;
+  recipe.softcap = shape.softcap == kOn ? 20.0F : 0.0F;
+  auto made = contract::make_decode(recipe);
+  INFO((made ? std::string() : made.error().message));
+  REQUIRE(made);
+  const std::int32_t row_of_query = is_prompt ? 7 : 0;
+  const std::int32_t row_of_value = is_prompt ? 62 : 1;
+  const std::int32_t value_at = is_prompt ? 162 : 125;
+  const auto bits = [&](double value) { return contract::round_to(value, shape.dtype); };
+  made->q[static_cast<std::size_t>(made->q_at(row_of_query, made->heads() - 1) + 5)] =
+      bits(std::nan(""));
+  made->v[static_cast<std::size_t>(made->v_at(row_of_value, value_at, 0) + 9)] =
+      bits(std::numeric_limits<double>::infinity());
+  return *std::move(made);
+}
+
+/// Compiles every kernel side by side; what fails here fails again, and is judged, where it is
+/// loaded.
+void compile_ahead(const Bench& bench, const std::vector<specializer::Variant>& variants) {
+  std::vector<specializer::Plan> plans;
+  for (const Path& path : kPaths) {
+    for (const specializer::Variant& variant : variants) {
+      auto plan = specializer::plan(shape_of(path), bench.device->target(), variant);
+      REQUIRE(plan);
+      plans.push_back(*std::move(plan));
+    }
+  }
+  contract::in_parallel(plans.size(), 0, [&](std::size_t i) {
+    static_cast<void>(bench.forge->obtain(plans[i], specializer::OnMiss::kCompile));
+  });
+}
+
+contract::Kernel loaded(const Bench& bench, const WindowRowsShape& shape,
+                        const specializer::Variant& variant = {}) {
+  auto kernel = contract::Kernel::load(bench, shape, variant);
+  INFO((kernel ? std::string() : kernel.error().message + kernel.error().detail));
+  REQUIRE(kernel);
+  return *std::move(kernel);
+}
+
+/// Every path on a bench gives the bits of the host's specialised kernel, which lie in float64's
+/// range and have its classes.
+void check_paths(const Bench& bench, const Bench& host) {
+  const std::vector<specializer::Variant> variants{{}, {"", kOn}};
+  compile_ahead(bench, variants);
+  if (bench.device != host.device) compile_ahead(host, {{}});
+  for (const Path& path : kPaths) {
+    const WindowRowsShape shape = shape_of(path);
+    CAPTURE(specializer::to_json(shape));
+    const DecodeProblem problem = problem_of(shape);
+    const auto same = contract::first_rows(problem.rows);
+    const auto expected = loaded(host, shape).run(problem);
+    REQUIRE(expected);
+    const auto range = contract::check_decode(problem, *expected);
+    REQUIRE(range);
+    CHECK(range->passed());
+    CHECK(range->nonfinite_matched > shape.head_dim);  // The query's head, and the value's column.
+    auto uploaded = contract::DeviceProblem::upload(*bench.device, problem);
+    REQUIRE(uploaded);
+    for (const specializer::Variant& variant : variants) {
+      CAPTURE(variant.generic == kOn);
+      const contract::Kernel kernel = loaded(bench, shape, variant);
+      const auto ways = contract::launch_ways(kernel);
+      REQUIRE(ways);
+      for (const contract::LaunchWay& way : *ways) {
+        CAPTURE(way.name);
+        const auto out = uploaded->run(way.decoder, contract::Poison::kNan);
+        INFO((out ? std::string() : out.error().message));
+        REQUIRE(out);
+        CHECK(contract::difference(problem, *out, problem, *expected, same) == "");
+      }
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("every path of every kernel has the host's bits on a GPU",
+          "[runtime][cuda][paths][gpu][sanitize]") {
+  test::OpenedRuntime cuda("cuda");
+  if (!cuda.runtime) BROACH_SKIP(cuda.why);
+  const bool two_k8 = cuda.bench.device->target().matrix_step == specializer::MatrixStep::kTwoK8;
+  test::OpenedRuntime host(two_k8 ? "host:step=k8" : "host");
+  REQUIRE(host.runtime);
+  check_paths(cuda.bench, host.bench);
+}
+
+TEST_CASE("every path of every kernel has the same bits on the host", "[runtime][paths][slow]") {
+  test::OpenedRuntime host("host");
+  REQUIRE(host.runtime);
+  check_paths(host.bench, host.bench);
+}
+
+}  // namespace broach
