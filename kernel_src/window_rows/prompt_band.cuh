@@ -36,6 +36,9 @@ constexpr bool kWideChunks =
 constexpr int kChunkColumns = kWideChunks ? 32 : 16;
 constexpr int kChunks = kPieceColumns / kChunkColumns;
 constexpr int kChunkBlocks = kChunkColumns / 8;
+// The outputs of 256 columns leave no registers to have all of their products in the making.
+constexpr int kParts = kPieceColumns >= 256 ? 2 : 1;
+constexpr int kPartChunks = kChunks / kParts;
 
 /// Dot products of this warp's 16 rows with a tile's keys: the slice at hand, and the sum of those
 /// before it.

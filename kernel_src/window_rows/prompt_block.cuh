@@ -57,16 +57,20 @@ BROACH_DEVICE void fold_tile(Thread thread, const BroachWindowRowsDecode& p, con
     unsigned short* const stage = feed.take(thread);
     if (clean) clean_piece(thread, p, task, tile, stage, shared);
     const unsigned short* const values = stage + column_part * kPieceColumns;
-    BROACH_UNROLL
-    for (int chunk = 0; chunk < kChunks; ++chunk) {
-      float pv[kChunkBlocks][4];
-      chunk_product(thread, weights, values + chunk * kChunkColumns, pv);
-      if (partly && !is_finite_chunk(pv)) shared.unclean[0] = 1;
-      // The outputs are registers, which no run-time index reaches; the products are code enough to
-      // have once for all pieces.
+    // The outputs are registers, which no run-time index reaches; the products are code enough to
+    // have once for all pieces, and for all parts of a wide one.
+    BROACH_ROLLED
+    for (int part = 0; part < kParts; ++part) {
       BROACH_UNROLL
-      for (int at = 0; at < kPieces; ++at) {
-        if (at == piece) join_chunk(weights, pv, outputs.o[at][chunk]);
+      for (int chunk = 0; chunk < kPartChunks; ++chunk) {
+        float pv[kChunkBlocks][4];
+        chunk_product(thread, weights, values + (part * kPartChunks + chunk) * kChunkColumns, pv);
+        if (partly && !is_finite_chunk(pv)) shared.unclean[0] = 1;
+        BROACH_UNROLL
+        for (int at = 0; at < kPieces * kParts; ++at) {
+          if (at != piece * kParts + part) continue;
+          join_chunk(weights, pv, outputs.o[at / kParts][at % kParts * kPartChunks + chunk]);
+        }
       }
     }
   }
