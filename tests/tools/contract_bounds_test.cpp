@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "tests/support/catch.hpp"
 #include "tools/contract/bounds.hpp"
@@ -18,21 +19,22 @@ constexpr std::int32_t kDims = 64;
 constexpr double kBound = 0x1p-13;
 
 // Two keys of scores s0 and s1 and values v0 and v1 in every dim; one query.
-RowView two_keys(double s0, double s1, float v0, float v1) {
+RowView two_keys(double s0, double s1, float v0, float v1, std::int32_t head_dim = kDims) {
+  const auto dims = static_cast<std::size_t>(head_dim);
   RowView view;
-  view.head_dim = kDims;
+  view.head_dim = head_dim;
   view.heads = 1;
   view.keys = 2;
-  view.queries.assign(kDims, 0.0);
-  view.keys_f32.assign(2 * kDims, 0.0F);
-  view.values_f32.assign(kDims, v0);
-  view.values_f32.resize(2 * kDims, v1);
+  view.queries.assign(dims, 0.0);
+  view.keys_f32.assign(2 * dims, 0.0F);
+  view.values_f32.assign(dims, v0);
+  view.values_f32.resize(2 * dims, v1);
   // Score from four dims of two steps, with cancelling parts so that sum |qk| is not |sum qk|.
   for (const std::size_t d : {0U, 1U, 20U, 21U}) view.queries[d] = 1.0;
   view.keys_f32[0] = static_cast<float>(s0 + 1);
   view.keys_f32[20] = -1.0F;
-  view.keys_f32[kDims] = static_cast<float>(s1 + 1);
-  view.keys_f32[kDims + 20] = -1.0F;
+  view.keys_f32[dims] = static_cast<float>(s1 + 1);
+  view.keys_f32[dims + 20] = -1.0F;
   return view;
 }
 
@@ -50,7 +52,7 @@ struct Moved {
 
 double output(const RowView& view, double s0, double s1, const Moved& moved) {
   const double v0 = static_cast<double>(view.values_f32[0]);
-  const double v1 = static_cast<double>(view.values_f32[kDims]);
+  const double v1 = static_cast<double>(view.values_f32[static_cast<std::size_t>(view.head_dim)]);
   const auto capped = [&](double s) {
     return view.softcap == 0 ? s : view.softcap * std::tanh(s / view.softcap);
   };
@@ -107,6 +109,22 @@ const Table kTable[] = {
     {"division", &FormBounds::division, 1, 1, 2, 1, 0,
      [](double b) { return Moved{.quotient = 1 + b}; }},
 };
+
+// Whether float64's output, moved, lies in the range that the bounds leave.
+bool allows(const RowView& view, const FormBounds& bounds, double s0, double s1,
+            const Moved& moved) {
+  RowRange range;
+  range_of(view, bounds, range);
+  const double at = output(view, s0, s1, moved);
+  return at >= range.lowest[0] && at <= range.highest[0];
+}
+
+WindowRowsShape shape_of(Arith arith, std::uint32_t head_dim) {
+  WindowRowsShape shape;
+  shape.head_dim = head_dim;
+  shape.arith = arith;
+  return shape;
+}
 
 }  // namespace
 
@@ -189,4 +207,161 @@ TEST_CASE("chunk256's bounds grow with what they depend on", "[tools][contract][
   shape.softcap = Switch::kOn;
   CHECK(chunk256_bounds(shape, 10, 1).tanh_relative > 0);
   CHECK(few.tanh_relative == 0);
+}
+
+TEST_CASE("a slice's chain of steps begins again from 0", "[tools][contract][bounds]") {
+  // Products in steps 0 and 1 of 16: 3 of magnitude, then accumulators of 2 before step 1 and of 1
+  // before each later step: 6 in the first slice of 128 dims, 8 more in one chain over all 256.
+  const RowView view = two_keys(1, 1, 1, -1, 256);
+  FormBounds bounds;
+  bounds.score_step = kBound;
+  const auto by = [](double b) { return Moved{.score0 = b, .score1 = -b}; };
+  constexpr double kSliced = 3 + 2 + 6;
+  constexpr double kWhole = kSliced + 8;
+  bounds.slice_dims = 128;
+  CHECK(allows(view, bounds, 1, 1, by(0.99 * kSliced * kBound)));
+  CHECK_FALSE(allows(view, bounds, 1, 1, by(1.01 * kSliced * kBound)));
+  bounds.slice_dims = 0;
+  CHECK(allows(view, bounds, 1, 1, by(0.99 * kWhole * kBound)));
+  CHECK_FALSE(allows(view, bounds, 1, 1, by(1.01 * kWhole * kBound)));
+  // The slices' sums are added with roundings of their own, each of all products' magnitude.
+  bounds = {};
+  bounds.slice_dims = 128;
+  bounds.score_chain = kBound;
+  CHECK(allows(view, bounds, 1, 1, by(0.99 * 3 * kBound)));
+  CHECK_FALSE(allows(view, bounds, 1, 1, by(1.01 * 3 * kBound)));
+}
+
+TEST_CASE("P in two halves takes a step each, over what the first has left",
+          "[tools][contract][bounds]") {
+  // Equal weights on values of 2 and 1: 3 of magnitude a step, and 3 in the accumulator once the
+  // high halves have joined.
+  const RowView view = two_keys(1, 1, 2, 1);
+  FormBounds bounds;
+  bounds.value_step = kBound;
+  bounds.tile_keys = 64;
+  const auto by = [](double b) { return Moved{.numerator = b}; };
+  CHECK(allows(view, bounds, 1, 1, by(0.99 * kBound)));
+  CHECK_FALSE(allows(view, bounds, 1, 1, by(1.01 * kBound)));
+  bounds.halves = 2;
+  CHECK(allows(view, bounds, 1, 1, by(0.99 * 2 * kBound)));
+  CHECK_FALSE(allows(view, bounds, 1, 1, by(1.01 * 2 * kBound)));
+}
+
+TEST_CASE("a tile's chain of steps begins again from 0", "[tools][contract][bounds]") {
+  // Two keys in two steps: the second meets the first's 2 of 3 unless a tile begins between them.
+  RowView view = two_keys(1, 1, 2, 1);
+  view.first_position = 31;
+  FormBounds bounds;
+  bounds.value_step = kBound;
+  const auto by = [](double b) { return Moved{.numerator = b}; };
+  const double whole = 1 + 2.0 / 3;
+  bounds.tile_keys = 64;
+  CHECK(allows(view, bounds, 1, 1, by(0.99 * whole * kBound)));
+  CHECK_FALSE(allows(view, bounds, 1, 1, by(1.01 * whole * kBound)));
+  bounds.tile_keys = 32;
+  CHECK(allows(view, bounds, 1, 1, by(0.99 * kBound)));
+  CHECK_FALSE(allows(view, bounds, 1, 1, by(1.01 * kBound)));
+}
+
+TEST_CASE("a soft cap's quotient and product round once each", "[tools][contract][bounds]") {
+  RowView view = two_keys(2, 2, 1, -1);
+  view.softcap = 4;
+  const double middle = std::tanh(0.5);
+  const double moved = 4 * ((1 - middle * middle) * 0.5 + middle) * kFloatUnit;
+  const auto by = [](double b) { return Moved{.score0 = b, .score1 = -b}; };
+  CHECK(allows(view, {}, 2, 2, by(0.99 * moved)));
+  CHECK_FALSE(allows(view, {}, 2, 2, by(1.01 * moved)));
+}
+
+TEST_CASE("P's representation is its type's unit, or its square with two halves",
+          "[tools][contract][bounds]") {
+  struct Row {
+    Dtype dtype;
+    Switch p32;
+    double relative, absolute;
+    std::int32_t halves;
+  };
+  constexpr Row kRows[] = {{Dtype::kBf16, Switch::kOff, 0x1p-8, 0x1p-134, 1},
+                           {Dtype::kBf16, Switch::kOn, 0x1p-16, 0x1p-134, 2},
+                           {Dtype::kF16, Switch::kOff, 0x1p-11, 0x1p-25, 1},
+                           {Dtype::kF16, Switch::kOn, 0x1p-22, 0x1p-25, 2}};
+  for (const Row& row : kRows) {
+    for (const Arith arith : {Arith::kTile64, Arith::kMma32}) {
+      WindowRowsShape shape = shape_of(arith, 64);
+      shape.dtype = row.dtype;
+      shape.p32 = row.p32;
+      const auto bounds = bounds_of(shape, 0, 1);
+      REQUIRE(bounds);
+      CHECK(bounds->p_relative == row.relative);
+      CHECK(bounds->p_absolute == row.absolute);
+      CHECK(bounds->halves == row.halves);
+    }
+    // chunk256 keeps P in fp32.
+    CHECK(chunk256_bounds(shape_of(Arith::kChunk256, 64), 1, 1).p_relative == 0);
+  }
+}
+
+TEST_CASE("tile64's bounds count what its page says", "[tools][contract][bounds]") {
+  WindowRowsShape shape = shape_of(Arith::kTile64, 512);
+  const auto roundings = [](double bound) { return bound / kFloatUnit / (1 + bound); };
+  FormBounds bounds = tile64_bounds(shape, 17);
+  CHECK(bounds.score_step == 36 * kFloatUnit);
+  CHECK(bounds.value_step == 36 * kFloatUnit);
+  CHECK(bounds.score_chain == 0);
+  CHECK(bounds.slice_dims == 0);
+  CHECK(bounds.tile_keys == 64);
+  CHECK(bounds.exponentials == 2);
+  // pv b, then an fma a tile; a pair, a chain of 7 and two joins before them in l.
+  CHECK(roundings(bounds.numerator_chain) == Approx(1 + 17));
+  CHECK(roundings(bounds.denominator_chain) == Approx(1 + 7 + 2 + 1 + 17));
+  shape.sinks = Switch::kOn;
+  bounds = tile64_bounds(shape, 17);
+  CHECK(bounds.exponentials == 3);
+  CHECK(roundings(bounds.numerator_chain) == Approx(1 + 17 + 1));
+  CHECK(roundings(bounds.denominator_chain) == Approx(1 + 7 + 2 + 1 + 17 + 1));
+}
+
+TEST_CASE("mma32's bounds count what its page says", "[tools][contract][bounds]") {
+  const auto roundings = [](double bound) { return bound / kFloatUnit / (1 + bound); };
+  // Sums of slices of 128 dims: none, one, one, three.
+  struct Row {
+    std::uint32_t head_dim;
+    double additions;
+  };
+  for (const Row& row : {Row{128, 0}, Row{192, 1}, Row{256, 1}, Row{512, 3}}) {
+    CAPTURE(row.head_dim);
+    const FormBounds bounds = mma32_bounds(shape_of(Arith::kMma32, row.head_dim), 33);
+    CHECK(roundings(bounds.score_chain) == Approx(row.additions));
+    CHECK(bounds.slice_dims == 128);
+    CHECK(bounds.score_step == 36 * kFloatUnit);
+    CHECK(bounds.value_step == 36 * kFloatUnit);
+    CHECK(bounds.tile_keys == 32);
+    CHECK(bounds.exponentials == 1);
+    // An fma a tile; a pair, a chain of 3 and two joins before them in l.
+    CHECK(roundings(bounds.numerator_chain) == Approx(33));
+    CHECK(roundings(bounds.denominator_chain) == Approx(1 + 3 + 2 + 33));
+  }
+  WindowRowsShape shape = shape_of(Arith::kMma32, 64);
+  shape.sinks = Switch::kOn;
+  const FormBounds bounds = mma32_bounds(shape, 33);
+  CHECK(bounds.exponentials == 2);
+  CHECK(roundings(bounds.numerator_chain) == Approx(33 + 1));
+  CHECK(roundings(bounds.denominator_chain) == Approx(1 + 3 + 2 + 33 + 1));
+}
+
+TEST_CASE("a row's bounds count the pieces that its keys touch", "[tools][contract][bounds]") {
+  // Two keys, in one piece or astride an edge of two.
+  for (const auto& [arith, piece] :
+       {std::pair{Arith::kChunk256, 256}, {Arith::kTile64, 64}, {Arith::kMma32, 32}}) {
+    CAPTURE(piece);
+    const WindowRowsShape shape = shape_of(arith, 64);
+    const auto within = bounds_of(shape, piece - 2, 2);
+    const auto astride = bounds_of(shape, piece - 1, 2);
+    const auto later = bounds_of(shape, 40 * piece - 1, 2);
+    REQUIRE((within && astride && later));
+    CHECK(astride->numerator_chain > within->numerator_chain);
+    CHECK(astride->denominator_chain > within->denominator_chain);
+    CHECK(later->numerator_chain == astride->numerator_chain);
+  }
 }

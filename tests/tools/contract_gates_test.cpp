@@ -1,10 +1,16 @@
 #include <algorithm>
+#include <functional>
+#include <set>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "specializer/shape.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/tools/opened_runtime.hpp"
 #include "tests/tools/reference/chunk256.hpp"
+#include "tests/tools/reference/mma32.hpp"
 #include "tests/tools/reference/portable_exponential.hpp"
 #include "tests/tools/reference/tile64.hpp"
 #include "tools/contract/contract.hpp"
@@ -35,6 +41,20 @@ const Control& control_named(std::string_view name) {
   return *found;
 }
 
+// The problem's arithmetic in plain C++.
+std::vector<std::uint16_t> reference_of(const DecodeProblem& problem) {
+  switch (problem.shape.arith) {
+    case Arith::kMma32:
+      return test::mma32_reference(problem);
+    case Arith::kTile64:
+      return test::tile64_reference(problem);
+    case Arith::kChunk256:
+    case Arith::kDefault:
+      break;
+  }
+  return test::chunk256_reference(problem, test::portable_exponential);
+}
+
 void check_against_reference(const Bench& bench, const DecodeCase& one) {
   INFO(one.name);
   auto problem = make_decode(one.recipe);
@@ -43,10 +63,7 @@ void check_against_reference(const Bench& bench, const DecodeCase& one) {
   if (!kernel) FAIL(kernel.error().message << kernel.error().detail);
   auto out = kernel->run(*problem);
   if (!out) FAIL(out.error().message);
-  const auto reference = one.recipe.shape.arith == Arith::kChunk256
-                             ? test::chunk256_reference(*problem, test::portable_exponential)
-                             : test::tile64_reference(*problem);
-  CHECK(digest_of(*problem, *out) == digest_of(*problem, reference));
+  CHECK(digest_of(*problem, *out) == digest_of(*problem, reference_of(*problem)));
 }
 
 }  // namespace
@@ -142,7 +159,8 @@ TEST_CASE("the host's kernel has the bits of the arithmetic in plain C++",
   REQUIRE(host.runtime);
   check_against_reference(host.bench, small_case());
   check_against_reference(host.bench, ragged_decodes()[2]);  // D 80 has absent lanes.
-  for (DecodeCase tiles : {ragged_decodes(Arith::kTile64)[1], ragged_prompts(Arith::kTile64)[1]}) {
+  for (DecodeCase tiles : {ragged_decodes(Arith::kTile64)[1], ragged_prompts(Arith::kTile64)[1],
+                           ragged_prompts(Arith::kMma32)[1]}) {
     tiles.recipe.rows.resize(16);
     if (tiles.recipe.shape.form == Form::kPrompt) tiles.recipe.sequence_rows = {1, 15};
     check_against_reference(host.bench, tiles);
@@ -156,8 +174,49 @@ TEST_CASE("every ragged case has the bits of the arithmetic in plain C++",
   for (const DecodeCase& one : ragged_decodes()) check_against_reference(host.bench, one);
   for (const DecodeCase& one : ragged_decodes(Arith::kTile64))
     check_against_reference(host.bench, one);
-  for (const DecodeCase& one : ragged_prompts(Arith::kTile64))
-    check_against_reference(host.bench, one);
+  for (const Arith arith : {Arith::kTile64, Arith::kMma32}) {
+    for (const DecodeCase& one : ragged_prompts(arith)) check_against_reference(host.bench, one);
+  }
+}
+
+TEST_CASE("every case of the host's contract has a pinned digest, and every digest a case",
+          "[tools][contract][digests]") {
+  const auto target = specializer::parse_target("host-x86-64-v3");
+  REQUIRE(target);
+  const ContractRequest request = contract_of(*target, Sweep::kWhole);
+  std::set<std::string, std::less<>> names;
+  for (const DecodeCase& one : request.cases) {
+    INFO(one.name);
+    CHECK(names.insert(one.name).second);
+    CHECK(pinned_digest(one.name).size() == 32);
+  }
+  for (const std::string_view name : pinned_names()) {
+    INFO(name);
+    CHECK(names.contains(name));
+  }
+  CHECK(pinned_names().size() == names.size());
+  CHECK(pinned_digest("no such case").empty());
+}
+
+TEST_CASE("a checked build is pinned to the bits of the build without checks",
+          "[tools][contract][digests]") {
+  constexpr std::string_view kChecked = " checked";
+  std::set<std::pair<Form, Arith>> seen;
+  const auto target = specializer::parse_target("host-x86-64-v3");
+  REQUIRE(target);
+  for (const DecodeCase& one : contract_of(*target, Sweep::kQuick).cases) {
+    if (one.recipe.shape.checked == Switch::kOff) continue;
+    INFO(one.name);
+    std::string plain = one.name;
+    plain.erase(plain.find(kChecked), kChecked.size());
+    CHECK_FALSE(pinned_digest(plain).empty());
+    CHECK(pinned_digest(one.name) == pinned_digest(plain));
+    seen.insert({one.recipe.shape.form, one.recipe.shape.arith});
+  }
+  CHECK(seen == std::set<std::pair<Form, Arith>>{{Form::kDecode, Arith::kChunk256},
+                                                 {Form::kDecode, Arith::kTile64},
+                                                 {Form::kPrompt, Arith::kTile64},
+                                                 {Form::kPrompt, Arith::kMma32}});
 }
 
 TEST_CASE("the whole contract passes on a CUDA device, its bits the host's",

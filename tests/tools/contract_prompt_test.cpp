@@ -3,9 +3,11 @@
 #include <vector>
 
 #include "tests/support/catch.hpp"
+#include "tests/tools/reference/mma32.hpp"
 #include "tests/tools/reference/tile64.hpp"
 #include "tools/contract/cases.hpp"
 #include "tools/contract/gates.hpp"
+#include "tools/contract/number.hpp"
 #include "tools/contract/range.hpp"
 
 using namespace broach;
@@ -30,6 +32,12 @@ DecodeRecipe small_prompt() {
   recipe.sequence_rows = {20, 9};
   recipe.passes_hi = true;
   return recipe;
+}
+
+// The plain arithmetic of the problem's shape.
+std::vector<std::uint16_t> reference(const DecodeProblem& problem) {
+  return problem.shape.arith == Arith::kMma32 ? test::mma32_reference(problem)
+                                              : test::tile64_reference(problem);
 }
 
 DecodeProblem made(const DecodeRecipe& recipe) {
@@ -86,13 +94,14 @@ TEST_CASE("a cut makes two sequences of one, and rows taken alone one of each",
 TEST_CASE("a prompt's outputs lie in the range, with each option on and off",
           "[tools][contract][prompt][range]") {
   DecodeRecipe recipe = small_prompt();
+  recipe.shape.arith = GENERATE(Arith::kTile64, Arith::kMma32);
   recipe.shape.p32 = GENERATE(Switch::kOff, Switch::kOn);
   recipe.shape.dtype = GENERATE(Dtype::kBf16, Dtype::kF16);
   recipe.shape.sinks = GENERATE(Switch::kOff, Switch::kOn);
   recipe.shape.softcap = recipe.shape.sinks;
   recipe.softcap = 20.0F;
   const DecodeProblem problem = made(recipe);
-  const RangeReport range = judged(problem, test::tile64_reference(problem));
+  const RangeReport range = judged(problem, reference(problem));
   CHECK(range.passed());
   // 16 bits of P leave no output but one value.
   CHECK((range.pinned > 0) == (recipe.shape.p32 == Switch::kOn));
@@ -101,6 +110,7 @@ TEST_CASE("a prompt's outputs lie in the range, with each option on and off",
 TEST_CASE("the range of a prompt sees a key too many or too few, and 16 bits of P under p32",
           "[tools][contract][prompt][range]") {
   DecodeRecipe recipe = small_prompt();
+  recipe.shape.arith = GENERATE(Arith::kTile64, Arith::kMma32);
   recipe.shape.p32 = Switch::kOn;
   const DecodeProblem problem = made(recipe);
   DecodeProblem other = problem;
@@ -111,7 +121,29 @@ TEST_CASE("the range of a prompt sees a key too many or too few, and 16 bits of 
   SECTION("a window that starts one key later") { other.shape.window -= 1; }
   SECTION("P as one 16-bit value") { other.shape.p32 = Switch::kOff; }
   SECTION("another scale") { other.scale *= 1 + 0x1p-8F; }
-  const RangeReport range = judged(problem, test::tile64_reference(other));
+  const RangeReport range = judged(problem, reference(other));
   CHECK_FALSE(range.passed());
   CHECK(range.out_of_range > 0);
+}
+
+TEST_CASE("the range sees a slice of the dims that mma32 has left out or added twice",
+          "[tools][contract][prompt][range]") {
+  DecodeRecipe recipe = small_prompt();
+  recipe.shape.arith = Arith::kMma32;
+  recipe.shape.p32 = Switch::kOn;
+  recipe.shape.gqa_ratio = 1;
+  recipe.shape.head_dim = GENERATE(192U, 256U);
+  const DecodeProblem problem = made(recipe);
+  CHECK(judged(problem, reference(problem)).passed());
+  // What the second slice, dims 128 on, adds to a score is a multiple of the query's part of it.
+  const float factor = GENERATE(0.0F, 2.0F);
+  DecodeProblem other = problem;
+  for (std::int32_t row = 0; row < problem.rows; ++row) {
+    for (std::int32_t d = 128; d < problem.head_dim(); ++d) {
+      std::uint16_t& q = other.q[static_cast<std::size_t>(other.q_at(row, 0) + d)];
+      q = round_to(value_of(q, problem.shape.dtype) * static_cast<double>(factor),
+                   problem.shape.dtype);
+    }
+  }
+  CHECK(judged(problem, reference(other)).out_of_range > 0);
 }

@@ -121,6 +121,7 @@ struct Ragged {
   Switch softcap = Switch::kOff;
   Switch sinks = Switch::kOff;
   Switch p32 = Switch::kOff;
+  Switch checked = Switch::kOff;
 };
 
 constexpr KvLayout kLinear = {};
@@ -150,6 +151,9 @@ constexpr Ragged kRaggedOptions[] = {
     {256, 1, 0, kLinear, Dtype::kBf16, 2, kOn, kOff},
     {128, 3, 200, ring(256), Dtype::kBf16, 1, kOff, kOff, kOn},
     {64, 12, 0, kLinear, Dtype::kF16, 1, kOn, kOn, kOn},
+    // `checked` builds of the first and the fourth, whose bits they have.
+    {64, 2, 0, paged(16), Dtype::kBf16, 2, kOff, kOff, kOff, kOn},
+    {64, 2, 257, ring(290), Dtype::kF16, 2, kOn, kOn, kOff, kOn},
 };
 
 // Last positions one below, at and one above each multiple of 32, 64 and 256 that matters.
@@ -180,6 +184,7 @@ DecodeCase ragged(const Ragged& small, Arith arith) {
   shape.softcap = small.softcap;
   shape.sinks = small.sinks;
   shape.p32 = small.p32;
+  shape.checked = small.checked;
   shape.arith = arith;
   if (shape.softcap == kOn) made.recipe.softcap = 5.0F;
   made.name = "ragged " + name_of_shape(shape);
@@ -191,6 +196,7 @@ DecodeCase ragged(const Ragged& small, Arith arith) {
   made.recipe.padding = small.gqa_ratio % 3 == 0 ? 8 : 0;
   made.recipe.unseen = small.gqa_ratio % 2 == 0 ? Unseen::kNan : Unseen::kStale;
   made.recipe.seed = small.head_dim + small.gqa_ratio;
+  if (shape.checked == kOn) made.twins = Twins::kGeneric;
   return made;
 }
 

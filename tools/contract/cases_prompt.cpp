@@ -173,6 +173,7 @@ struct Ragged {
   Switch p32;
   Switch softcap;
   Switch sinks;
+  Switch checked = Switch::kOff;
 };
 
 constexpr KvLayout kLinear = {};
@@ -192,6 +193,9 @@ constexpr Ragged kRagged[] = {
     {256, 3, 0, kLinear, Dtype::kBf16, kOff, kOff, kOn},
     {512, 1, 70, ring(134), Dtype::kBf16, kOn, kOff, kOff},
     {512, 2, 0, kLinear, Dtype::kF16, kOff, kOn, kOff},
+    // `checked` builds of the second and the third, whose bits they have.
+    {64, 2, 33, ring(97), Dtype::kF16, kOn, kOn, kOn, kOn},
+    {80, 3, 64, paged(16), Dtype::kF16, kOff, kOff, kOn, kOn},
 };
 constexpr Chunk kEdges[] = {{0, 1},   {0, 15},   {63, 16, {3, 9}},  {64, 17, {0, 17}},
                             {65, 63}, {127, 64}, {191, 65, {60, 5}}};
@@ -207,6 +211,7 @@ DecodeCase ragged(const Ragged& small, Arith arith) {
   shape.p32 = small.p32;
   shape.softcap = small.softcap;
   shape.sinks = small.sinks;
+  shape.checked = small.checked;
   shape.arith = arith;
   // Wide heads cost most of the work and show no other edge of the rows.
   const std::span<const Chunk> edges =
@@ -218,7 +223,8 @@ DecodeCase ragged(const Ragged& small, Arith arith) {
   made.recipe.padding = small.gqa_ratio % 3 == 0 ? 8 : 0;
   made.recipe.unseen = small.gqa_ratio % 2 == 0 ? Unseen::kNan : Unseen::kStale;
   made.recipe.seed = 100 + small.head_dim + small.gqa_ratio;
-  made.twins = small.head_dim <= 80 ? Twins::kAll : Twins::kGeneric;
+  const bool all = small.head_dim <= 80 && small.checked == kOff;
+  made.twins = all ? Twins::kAll : Twins::kGeneric;
   return made;
 }
 

@@ -99,6 +99,30 @@ void keep_receipts(const Bench& bench, const std::vector<KernelReport>& kernels)
   }
 }
 
+struct PinnedDigest {
+  std::string_view digest;
+  std::string_view name;
+};
+
+// digests.txt: "<32 hex digits>  <case name>" a line.
+const std::vector<PinnedDigest>& pinned_digests() {
+  static const std::vector<PinnedDigest> all = [] {
+    constexpr std::size_t kDigits = 32;
+    const std::string_view text = kContractDigests.front().bytes;
+    std::vector<PinnedDigest> pinned;
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t end = std::min(text.find('\n', at), text.size());
+      const std::string_view line = text.substr(at, end - at);
+      if (line.size() > kDigits + 2) {
+        pinned.push_back({line.substr(0, kDigits), line.substr(kDigits + 2)});
+      }
+      at = end + 1;
+    }
+    return pinned;
+  }();
+  return all;
+}
+
 // The digests are of sm_90's matrix step: of two k8 steps, only what uses no step has these bits.
 std::string_view digest_for(const Bench& bench, const DecodeCase& one) {
   const bool same_bits =
@@ -210,15 +234,16 @@ Result<std::string> digest_lines(const Bench& bench, const ContractRequest& requ
 }
 
 std::string_view pinned_digest(std::string_view case_name) {
-  const std::string_view text = kContractDigests.front().bytes;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    const std::string_view line = text.substr(at, end - at);
-    // "<32 hex digits>  <case name>"
-    if (line.size() > 34 && line.substr(34) == case_name) return line.substr(0, 32);
-    at = end + 1;
+  for (const PinnedDigest& pinned : pinned_digests()) {
+    if (pinned.name == case_name) return pinned.digest;
   }
   return {};
+}
+
+std::vector<std::string_view> pinned_names() {
+  std::vector<std::string_view> names;
+  for (const PinnedDigest& pinned : pinned_digests()) names.push_back(pinned.name);
+  return names;
 }
 
 }  // namespace broach::contract

@@ -71,4 +71,7 @@ Result<std::string> digest_lines(const Bench& bench, const ContractRequest& requ
 /// Source:  digests.txt, one line a case, of the host's outputs.
 std::string_view pinned_digest(std::string_view case_name);
 
+/// The cases that have one, in the file's order.
+std::vector<std::string_view> pinned_names();
+
 }  // namespace broach::contract
