@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <fstream>
-#include <sstream>
 #include <thread>
 
 #include <fmt/format.h>
 
 #include "cache/file.hpp"
+#include "cache/holder_note.hpp"
 
 namespace broach::cache {
 namespace {
@@ -25,40 +25,19 @@ constexpr std::chrono::microseconds kFirstNap{500};
 constexpr std::chrono::microseconds kLongestNap{10'000};
 constexpr std::chrono::milliseconds kLookEvery{100};
 
-/// What a holder writes into its lock file.
-struct Note {
-  std::int64_t pid = 0;
-  std::uint64_t pid_namespace = 0;  ///< Process numbers mean nothing in another one.
-  std::int64_t since_unix_ms = 0;
-  std::string stage;
-};
-
 std::uint64_t own_pid_namespace() {
   struct stat status {};
   return stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
 }
 
-std::string to_text(const Note& note) {
-  return fmt::format("{} {} {} {}\n", note.pid, note.pid_namespace, note.since_unix_ms, note.stage);
-}
-
-std::optional<Note> parse(const std::string& text) {
-  std::istringstream in(text);
-  Note note;
-  if (!(in >> note.pid >> note.pid_namespace >> note.since_unix_ms)) return std::nullopt;
-  in.get();
-  std::getline(in, note.stage);
-  return note;
-}
-
-Holder to_holder(const Note& note) {
+Holder to_holder(const HolderNote& note) {
   const auto waited = std::max<std::int64_t>(now_unix_ms() - note.since_unix_ms, 0);
   return {note.pid, note.stage, static_cast<double>(waited) / 1000.0};
 }
 
 // A holder on this machine that is stopped, or a number that no process has any more: then a child
 // of the holder inherited the lock.
-bool stands_still(const Note& note) {
+bool stands_still(const HolderNote& note) {
   static const std::uint64_t own = own_pid_namespace();
   if (own == 0 || note.pid_namespace != own) return false;
   std::ifstream stat_file(fmt::format("/proc/{}/stat", note.pid));
@@ -88,7 +67,7 @@ class Watch {
       last_text_ = text;
       changed_ = now;
     }
-    const auto note = parse(*text);
+    const auto note = parse_holder_note(*text);
     if (!note) return now - changed_ > patience_.stage;
     if (!stands_still(*note)) still_since_.reset();
     if (stands_still(*note) && !still_since_) still_since_ = now;
@@ -98,7 +77,7 @@ class Watch {
   }
 
  private:
-  void tell(const Note& note) {
+  void tell(const HolderNote& note) {
     const Holder holder = to_holder(note);
     reporter_.tell_once("waiting_" + key_.hex(),
                         fmt::format("waiting for process {}, which has worked on {} for {:.0f} s "
@@ -177,7 +156,7 @@ void Turn::not_stored() {
 }
 
 bool Turn::last_was_not_stored() const {
-  const auto note = parse(lock_->text());
+  const auto note = parse_holder_note(lock_->text());
   return note && note->stage.starts_with(kNotStored);
 }
 
@@ -185,7 +164,7 @@ std::optional<Holder> holder_of(Directory& directory, const Key& key) {
   const auto folder = directory.folder(kFolder, IfMissing::kFail);
   if (!folder) return std::nullopt;
   const auto text = FileLock::held_text((*folder)->get(), key.hex());
-  const auto note = text ? parse(*text) : std::nullopt;
+  const auto note = text ? parse_holder_note(*text) : std::nullopt;
   if (!note) return std::nullopt;
   return to_holder(*note);
 }

@@ -77,16 +77,37 @@ bool read_user(std::string_view text, Address& to) {
   return plain(to.user) && plain(to.password);
 }
 
+bool is_letter_or_digit(unsigned char c) {
+  return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z');
+}
+
+// A name or an IPv4 address. What is not ASCII is left to whoever resolves it.
+bool is_name(std::string_view host) {
+  return std::all_of(host.begin(), host.end(), [](unsigned char c) {
+    return is_letter_or_digit(c) || c == '-' || c == '.' || c == '_' || c >= 0x80;
+  });
+}
+
+// An IPv6 address, with a zone where it has one (fe80::1%25eth0).
+bool is_ipv6(std::string_view host) {
+  return host.find(':') != std::string_view::npos &&
+         std::all_of(host.begin(), host.end(), [](unsigned char c) {
+           return is_letter_or_digit(c) || c == ':' || c == '.' || c == '%' || c == '-' || c == '_';
+         });
+}
+
 bool read_host(std::string_view text, Address& to) {
   std::string_view rest;
   if (text.starts_with('[')) {
     const std::size_t close = text.find(']');
     if (close == std::string_view::npos) return false;
     to.host = text.substr(1, close - 1);
+    if (!is_ipv6(to.host)) return false;
     rest = text.substr(close + 1);
   } else {
     const std::size_t colon = std::min(text.find(':'), text.size());
     to.host = text.substr(0, colon);
+    if (!is_name(to.host)) return false;
     rest = text.substr(colon);
   }
   if (to.host.empty()) return false;

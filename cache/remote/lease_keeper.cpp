@@ -1,62 +1,9 @@
 #include "cache/remote/lease_keeper.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
-#include <random>
-#include <sstream>
 #include <utility>
 
-#include <fmt/format.h>
-
-#include "cache/file.hpp"
-#include "cache/remote/printable.hpp"
-
 namespace broach::cache::remote {
-namespace {
-
-std::string random_token() {
-  std::random_device device;  // Not guessed by chance; nobody is kept out by it.
-  return fmt::format("{:08x}{:08x}{:08x}{:08x}", device(), device(), device(), device());
-}
-
-// One word: the note's parts are set apart by spaces.
-std::string word_of(std::string_view text) {
-  std::string word(text.substr(0, 64));
-  std::replace_if(
-      word.begin(), word.end(), [](unsigned char c) { return c <= 0x20 || c == 0x7f; }, '_');
-  return word.empty() ? "-" : word;
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  if (gethostname(name.data(), name.size() - 1) != 0) return "-";
-  return word_of(name.data());
-}
-
-}  // namespace
-
-LeaseNote LeaseNote::own(std::string_view stage) {
-  return {random_token(), host_name(), getpid(), now_unix_ms(), word_of(stage)};
-}
-
-std::string to_text(const LeaseNote& note) {
-  return fmt::format("{} {} {} {} {}", note.token, note.host, note.pid, note.since_unix_ms,
-                     note.stage);
-}
-
-std::optional<LeaseNote> parse_lease_note(const std::string& text) {
-  // Others could have written it, and people are shown it.
-  constexpr std::size_t kLongest = 512;
-  if (text.size() > kLongest || !is_printable(text)) return std::nullopt;
-  std::istringstream in(text);
-  LeaseNote note;
-  if (!(in >> note.token >> note.host >> note.pid >> note.since_unix_ms >> note.stage)) {
-    return std::nullopt;
-  }
-  return note;
-}
 
 LeaseKeeper::~LeaseKeeper() {
   {
@@ -88,7 +35,7 @@ void LeaseKeeper::stage(const Key& key, std::string_view name) {
     const std::lock_guard lock(mutex_);
     const auto found = held_.find(key);
     if (found == held_.end()) return;
-    found->second.note.stage = word_of(name);
+    found->second.note.stage = note_word(name);
     found->second.renew_at = Clock::now();
   }
   changed_.notify_all();

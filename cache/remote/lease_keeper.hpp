@@ -6,35 +6,15 @@
 #include <map>
 #include <mutex>
 #include <stop_token>
-#include <string>
 #include <string_view>
 #include <thread>
 
 #include "cache/key.hpp"
+#include "cache/remote/lease_note.hpp"
 #include "cache/remote/peer.hpp"
 #include "cache/reporter.hpp"
 
 namespace broach::cache::remote {
-
-/// What the holder of a lease writes for those who wait, and how they tell one holder from another.
-struct LeaseNote {
-  std::string token;
-  std::string host;
-  std::int64_t pid = 0;
-  std::int64_t since_unix_ms = 0;
-  std::string stage;
-
-  /// This process, from now on, with a token of its own.
-  static LeaseNote own(std::string_view stage);
-};
-
-std::string to_text(const LeaseNote& note);
-
-/// Absent for a text that no holder writes.
-std::optional<LeaseNote> parse_lease_note(const std::string& text);
-
-/// The stage of a holder that will not store what it makes: those who wait go on by themselves.
-inline constexpr std::string_view kNotStoredStage = "not_stored";
 
 /// Renews the leases that this process holds, and gives them up, on a thread of its own: whoever
 /// makes a key never waits for the board.

@@ -14,9 +14,6 @@
 namespace broach::cache::remote {
 namespace {
 
-// What a value's reply has besides the value.
-constexpr std::uint64_t kReplyHeadBytes = 64;
-
 Result<std::string> format(std::span<const std::string_view> words) {
   std::vector<const char*> pointers;
   std::vector<std::size_t> lengths;
@@ -33,34 +30,7 @@ Result<std::string> format(std::span<const std::string_view> words) {
   return command;
 }
 
-// The kinds that the commands sent here are answered with. An array makes the reader reserve what
-// the peer says, so that it is turned down before the reader sees it.
-bool may_begin_reply(char first) {
-  return first == '+' || first == '-' || first == ':' || first == '$';
-}
-
-Reply to_reply(const redisReply& raw) {
-  Reply reply;
-  const auto text = [&] { return raw.str == nullptr ? "" : std::string(raw.str, raw.len); };
-  switch (raw.type) {
-    case REDIS_REPLY_STATUS:
-      return {Reply::Kind::kStatus, text(), 0};
-    case REDIS_REPLY_ERROR:
-      return {Reply::Kind::kError, text(), 0};
-    case REDIS_REPLY_INTEGER:
-      return {Reply::Kind::kInteger, "", raw.integer};
-    case REDIS_REPLY_STRING:
-      return {Reply::Kind::kText, text(), 0};
-    default:
-      return {};
-  }
-}
-
 }  // namespace
-
-void RedisStream::FreeReader::operator()(redisReader* reader) const noexcept {
-  redisReaderFree(reader);
-}
 
 Result<RedisStream> RedisStream::connect(const Curl& curl, const Access& access,
                                          Deadline& deadline) {
@@ -74,11 +44,9 @@ Result<RedisStream> RedisStream::connect(const Curl& curl, const Access& access,
   if (auto connected = handle->perform(deadline, access.address.name); !connected) {
     return connected.error();
   }
-  Reader reader(redisReaderCreate());
-  if (reader == nullptr) {
-    return Error{ErrorCode::kOutOfMemory, "no memory for a Redis connection", "memory"};
-  }
-  RedisStream stream(std::move(*handle), std::move(reader), access.address.name);
+  auto reader = ReplyReader::make();
+  if (!reader) return reader.error();
+  RedisStream stream(std::move(*handle), std::move(*reader), access.address.name);
   if (auto in = stream.sign_in(access, deadline); !in) return in.error();
   return stream;
 }
@@ -111,38 +79,19 @@ Result<Reply> RedisStream::ask(std::span<const std::string_view> words, Deadline
   if (!command) return command.error();
   stale_ = true;  // Until a reply begins.
   if (auto sent = send(*command, deadline); !sent) return sent.error();
-  std::uint64_t fed = 0;
   std::array<char, 16 * 1024> bytes;
   for (;;) {
     const auto count = receive(bytes, deadline);
     if (!count) return count.error();
     stale_ = false;
-    if (fed == 0 && !may_begin_reply(bytes[0])) {
-      return Error{ErrorCode::kUnsupported, peer_ + " does not answer as Redis does", "protocol"};
+    auto reply = reader_.take(std::string_view(bytes.data(), *count));
+    if (!reply) {
+      return Error{reply.error().code, fmt::format("{} {}", peer_, reply.error().message),
+                   reply.error().detail};
     }
-    fed += *count;
-    if (fed > kMaxValueBytes + kReplyHeadBytes) {
-      return Error{ErrorCode::kUnsupported,
-                   fmt::format("{} sends a value of more than {} bytes", peer_, kMaxValueBytes),
-                   "too_long"};
-    }
-    void* raw = nullptr;
-    if (redisReaderFeed(reader_.get(), bytes.data(), *count) != REDIS_OK ||
-        redisReaderGetReply(reader_.get(), &raw) != REDIS_OK) {
-      return Error{ErrorCode::kUnsupported,
-                   fmt::format("{} breaks Redis's protocol: {}", peer_, reader_->errstr),
-                   "protocol"};
-    }
+    if (reply->has_value()) return std::move(**reply);
     // Only a reply of many pieces makes progress: signing in shares the time to the first byte.
-    if (raw == nullptr) {
-      deadline.progress();
-      continue;
-    }
-    const std::unique_ptr<void, decltype(&freeReplyObject)> reply(raw, &freeReplyObject);
-    if (reader_->pos != reader_->len) {
-      return Error{ErrorCode::kUnsupported, peer_ + " sends more than was asked for", "protocol"};
-    }
-    return to_reply(*static_cast<const redisReply*>(raw));
+    deadline.progress();
   }
 }
 

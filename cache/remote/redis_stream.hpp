@@ -1,26 +1,16 @@
 #pragma once
 
-#include <cstdint>
-#include <memory>
-#include <optional>
+#include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "cache/remote/curl.hpp"
+#include "cache/remote/redis_reply.hpp"
 #include "cache/remote/remote.hpp"
 
-struct redisReader;
-
 namespace broach::cache::remote {
-
-/// One reply of Redis.
-struct Reply {
-  enum class Kind : std::uint8_t { kStatus, kError, kInteger, kText, kNil };
-  Kind kind = Kind::kNil;
-  std::string text;
-  std::int64_t number = 0;
-};
 
 /// One connection to Redis: hiredis writes and reads the protocol, curl carries it, plain or
 /// through TLS, so that every wait has one kind of bound.
@@ -43,12 +33,7 @@ class RedisStream {
   bool went_stale() const noexcept { return stale_; }
 
  private:
-  struct FreeReader {
-    void operator()(redisReader* reader) const noexcept;
-  };
-  using Reader = std::unique_ptr<redisReader, FreeReader>;
-
-  RedisStream(CurlHandle handle, Reader reader, std::string peer)
+  RedisStream(CurlHandle handle, ReplyReader reader, std::string peer)
       : handle_(std::move(handle)), reader_(std::move(reader)), peer_(std::move(peer)) {}
 
   Result<void> sign_in(const Access& access, Deadline& deadline);
@@ -59,7 +44,7 @@ class RedisStream {
   Error closed() const;
 
   CurlHandle handle_;
-  Reader reader_;
+  ReplyReader reader_;
   std::string peer_;
   bool stale_ = false;
 };

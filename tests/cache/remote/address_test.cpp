@@ -37,7 +37,9 @@ TEST_CASE("a URL that cannot be read is refused in words that repeat no secret",
   const std::string url = GENERATE(
       "cache.example", "ftp://cache.example", "http://", "http://host:0", "http://host:70000",
       "http://host:80x", "redis://host/zero", "redis://host/0?x=s3cret", "http://host/a b",
-      "http://host/\r\nX: s3cret", "http://host/#s3cret", "http://u:s3cret%zz@host", "http://[::1");
+      "http://host/\r\nX: s3cret", "http://host/#s3cret", "http://u:s3cret%zz@host", "http://[::1",
+      "http://[s3cret]", "http://[[::1]", "http://good\\evil/", "http://good[evil/", "http://a^b/",
+      "http://[::1]x/");
   const auto address = parse_address(url);
   REQUIRE_FALSE(address);
   CHECK(address.error().code == ErrorCode::kInvalidArgument);
