@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 
+#include "specializer/bounded_json.hpp"
 #include "specializer/shape.hpp"
 
 namespace broach::specializer {
@@ -21,15 +22,9 @@ class ManifestReader {
   explicit ManifestReader(std::string_view file) : where_(fmt::format("manifest {}", file)) {}
 
   Result<Manifest> read(std::string_view text) {
-    Json json;
-    try {
-      json = Json::parse(text);
-    } catch (const Json::parse_error& fault) {
-      const auto end =
-          text.begin() + static_cast<std::ptrdiff_t>(std::min(fault.byte, text.size()));
-      return refused(fmt::format("line {} is not JSON: {}", 1 + std::count(text.begin(), end, '\n'),
-                                 fault.what()));
-    }
+    const auto parsed = parse_json<Json>(text);
+    if (!parsed) return refused(parsed.error().message);
+    const Json& json = *parsed;
     if (!json.is_object()) return refused("it must be a JSON object");
     if (auto known = only(json, {"manifest", "name", "what", "entries", "not_served"}); !known) {
       return known.error();

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "specializer/bounded_json.hpp"
 #include "specializer/shape.hpp"
 
 namespace broach::specializer {
@@ -231,7 +232,12 @@ Result<WindowRowsShape> parse_window_rows(const std::vector<std::string>& words)
 
 Result<WindowRowsShape> window_rows_from_json(std::string_view text) {
   try {
-    const Json json = Json::parse(text);
+    const auto parsed = parse_json<Json>(text);
+    if (!parsed) {
+      return Error{ErrorCode::kInvalidArgument,
+                   fmt::format("a window_rows shape: {}", parsed.error().message), ""};
+    }
+    const Json& json = *parsed;
     if (!json.is_object()) {
       return Error{ErrorCode::kInvalidArgument, "a window_rows shape must be a JSON object", ""};
     }
@@ -251,7 +257,7 @@ Result<WindowRowsShape> window_rows_from_json(std::string_view text) {
     return shape;
   } catch (const Json::exception& fault) {
     return Error{ErrorCode::kInvalidArgument,
-                 fmt::format("a window_rows shape is not JSON: {}", fault.what()), ""};
+                 fmt::format("a window_rows shape does not read: {}", fault.what()), ""};
   }
 }
 

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
+
+#include "specializer/bounded_json.hpp"
 
 namespace broach::tool {
 namespace {
@@ -14,8 +17,8 @@ Json number(const std::optional<std::uint32_t>& value) {
 }  // namespace
 
 Json parsed(std::string_view json_text) {
-  Json value = Json::parse(json_text, nullptr, /*allow_exceptions=*/false);
-  return value.is_discarded() ? Json(json_text) : value;
+  auto value = specializer::parse_json<Json>(json_text);
+  return value ? std::move(*value) : Json(json_text);
 }
 
 Json to_json(const cache::Layer& layer) {

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "broach/result.hpp"
+
+namespace broach::specializer {
+
+/// Deeper than anything that is written here. Whoever copies, prints or compares a JSON value calls
+/// itself for what is inside, so that an unbounded one could end the process's stack.
+inline constexpr int kMaxJsonDepth = 32;
+
+/// Reads JSON text that others could have written; `Json` is a nlohmann::basic_json.
+///
+/// Errors:  kInvalidArgument: "line 3 is not JSON: …", "it is not JSON: …" where a number fits no
+///          type, "it nests deeper than 32 levels".
+template <class Json>
+Result<Json> parse_json(std::string_view text) {
+  bool too_deep = false;
+  const auto watch = [&](int depth, typename Json::parse_event_t event, Json&) {
+    const bool opens =
+        event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start;
+    too_deep = too_deep || (opens && depth >= kMaxJsonDepth);
+    return !too_deep;  // What is turned down is read over and kept nowhere.
+  };
+  try {
+    Json json = Json::parse(text, watch);
+    if (!too_deep) return json;
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("it nests deeper than {} levels", kMaxJsonDepth), ""};
+  } catch (const typename Json::parse_error& fault) {
+    const auto end = text.begin() + static_cast<std::ptrdiff_t>(std::min(fault.byte, text.size()));
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("line {} is not JSON: {}", 1 + std::count(text.begin(), end, '\n'),
+                             fault.what()),
+                 ""};
+  } catch (const typename Json::exception& fault) {
+    return Error{ErrorCode::kInvalidArgument, fmt::format("it is not JSON: {}", fault.what()), ""};
+  }
+}
+
+}  // namespace broach::specializer
