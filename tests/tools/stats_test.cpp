@@ -11,6 +11,7 @@
 #include "tests/support/temp_dir.hpp"
 #include "tests/tools/made_objects.hpp"
 #include "tests/tools/program.hpp"
+#include "tools/broach/process_metrics.hpp"
 
 using namespace broach::test;
 using Json = nlohmann::json;
@@ -114,13 +115,33 @@ TEST_CASE("what a cache timed is printed in every form", "[tools][stats]") {
   const auto cache = broach::cache::Cache::open(options);
   cache->publish(made_object("one"));
   REQUIRE(cache->find(made_object("one").key));
+  const broach::Metrics read = broach::runtime::read_metrics(*cache);
   broach::runtime::Exposition text;
-  broach::runtime::write(broach::runtime::read_metrics(*cache), text);
+  broach::runtime::write(read, text);
   CHECK(first_wrong_line(text.text()).empty());
   for (const char* part : {"_count{operation=\"publish\",cause=\"stored\"} 1\n",
                            "_count{operation=\"look_up\",cause=\"memory\"} 1\n",
                            "cause=\"stored\",le=\"+Inf\"} 1\n", "{event=\"published\"} 1\n"}) {
     CHECK(text.text().find(part) != std::string::npos);
+  }
+  const std::string lines = broach::tool::lines_of(read);
+  for (const char* part :
+       {"this process: published 1\n", "this process: hit_memory 1\n",
+        "this process: look_up (memory) 1 time, ", "this process: publish (stored) 1 time, "}) {
+    CHECK(lines.find(part) != std::string::npos);
+  }
+  CHECK(lines.find("compile") == std::string::npos);  // What never happened.
+
+  const Json document = Json::parse(broach::tool::to_json(read).dump());
+  CHECK(document["events"]["published"] == 1);
+  CHECK(document["events"]["hit_memory"] == 1);
+  REQUIRE(document["durations"].size() == 2);
+  for (const Json& each : document["durations"]) {
+    CHECK(each["count"] == 1);
+    CHECK(each["sum_seconds"] > 0.0);
+    REQUIRE(each["buckets"].size() == 1);
+    CHECK(each["buckets"][0]["count"] == 1);
+    CHECK(each["buckets"][0]["up_to_seconds"] >= each["sum_seconds"]);
   }
   // The command's own process looks nothing up: its document has the fields, and they are empty.
   const Program program(dir.path());

@@ -7,6 +7,7 @@
 #include "runtime/metrics.hpp"
 #include "tools/broach/command.hpp"
 #include "tools/broach/format.hpp"
+#include "tools/broach/process_metrics.hpp"
 #include "tools/broach/records.hpp"
 
 namespace broach::tool {
@@ -74,29 +75,6 @@ Json to_json(const Holdings& held) {
           {"compile_ms", held.compile_ms}};
 }
 
-Json to_json(const Metrics& process) {
-  Json events = Json::object();
-  for (const EventCount& event : process.events) events[event.name] = event.count;
-  Json durations = Json::array();
-  for (const DurationHistogram& each : process.durations) {
-    if (each.count == 0) continue;
-    Json buckets = Json::array();
-    for (std::size_t i = 0; i < each.buckets.size(); ++i) {
-      if (each.buckets[i] == 0) continue;
-      // JSON has no infinity: the last bucket has no bound.
-      const bool bounded = i + 1 < each.buckets.size();
-      buckets.push_back({{"up_to_seconds", bounded ? Json(bucket_bound_seconds(i)) : Json()},
-                         {"count", each.buckets[i]}});
-    }
-    durations.push_back({{"operation", each.operation},
-                         {"cause", each.cause},
-                         {"count", each.count},
-                         {"sum_seconds", each.sum_seconds},
-                         {"buckets", std::move(buckets)}});
-  }
-  return {{"events", std::move(events)}, {"durations", std::move(durations)}};
-}
-
 Json to_json(const Statistics& found) {
   Json layers = Json::array();
   for (const cache::LayerStatus& status : found.layers) layers.push_back(tool::to_json(status));
@@ -113,7 +91,7 @@ Json to_json(const Statistics& found) {
       {"failures", found.failures},
       {"quarantine", {{"objects", found.quarantined}, {"bytes", found.quarantined_bytes}}},
       {"journal", {{"shapes", found.journal_shapes}, {"misses", found.journal_misses}}}};
-  document.update(to_json(found.process));
+  document.update(tool::to_json(found.process));
   return document;
 }
 
@@ -174,14 +152,7 @@ void print(Output& output, const Statistics& found) {
       count_text(found.failures, "failed compile"), count_text(found.quarantined, "damaged object"),
       bytes_text(found.quarantined_bytes), count_text(found.journal_shapes, "shape"),
       count_text(found.journal_misses, "time")));
-  for (const EventCount& event : found.process.events) {
-    output.text(fmt::format("this process: {} {}\n", event.name, event.count));
-  }
-  for (const DurationHistogram& each : found.process.durations) {
-    if (each.count == 0) continue;
-    output.text(fmt::format("this process: {} ({}) {}, {} in all\n", each.operation, each.cause,
-                            count_text(each.count, "time"), duration_text(each.sum_seconds)));
-  }
+  output.text(lines_of(found.process));
 }
 
 Result<ExitStatus> stats(Session& session, const Wanted& wanted) {
