@@ -17,8 +17,9 @@ BROACH_FUZZ_TARGET(flatten) {
       sources.back().bytes.push_back(static_cast<char>(data[i]));
     }
   }
-  const auto first = flatten(sources);
-  const auto second = flatten(sources);
-  if (first.ok() != second.ok() || (first && *first != *second)) std::abort();
+  const auto text = flatten(sources);
+  // Every header that is taken is closed again; a source's own lines may say anything.
+  if (text && (!text->starts_with("#line 1 \"m\"\n") || !text->ends_with('\n'))) std::abort();
+  if (!text && text.error().message.empty()) std::abort();
   return 0;
 }

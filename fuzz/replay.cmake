@@ -16,3 +16,11 @@ if(ran MATCHES "([a-z_]+) 0\n")
   message(FATAL_ERROR "no seed for ${CMAKE_MATCH_1}")
 endif()
 message(STATUS "${ran}")
+
+# A file that reaches a fault ends the run, and is named.
+file(WRITE ${SCRATCH}/fault/planted/reached "FALL")
+execute_process(COMMAND ${REPLAY} ${SCRATCH}/fault RESULT_VARIABLE status ERROR_VARIABLE said
+                OUTPUT_QUIET)
+if(status EQUAL 0 OR NOT said MATCHES "planted/reached")
+  message(FATAL_ERROR "the planted fault was not found: status ${status}, \"${said}\"")
+endif()

@@ -19,12 +19,16 @@
 #include "cache/bundle_format.hpp"
 #include "cache/failure.hpp"
 #include "cache/frame.hpp"
+#include "cache/holder_note.hpp"
 #include "cache/key_file.hpp"
 #include "cache/memo_record.hpp"
 #include "cache/object.hpp"
+#include "cache/remote/envelope.hpp"
+#include "cache/remote/lease_note.hpp"
 #include "cache/signature.hpp"
 #include "fuzz/elf_writer.hpp"
 #include "kernel_src/host/abi.h"
+#include "specializer/compile/identity_record.hpp"
 #include "specializer/compile/protocol.hpp"
 #include "specializer/shape.hpp"
 #include "specializer/target.hpp"
@@ -202,6 +206,39 @@ void add_keys(const Folder& folder) {
   folder.add("signature", text_of(cache::encode(key.sign(cache::Signed::kObject, {}))));
 }
 
+// What a fleet's machines read of each other: a signed value, a lease, a reply, a URL.
+void add_fleet(const fs::path& top) {
+  const auto added = [&](std::string_view target, std::string_view name, std::string_view bytes) {
+    Folder(top, target).add(name, bytes);
+  };
+  added("envelope", "signed", cache::remote::seal(object(64), made_key()));
+  added("lease_note", "note",
+        cache::remote::to_text({"0123abcd", "machine", 4711, 1'700'000'000'000, "compile"}));
+  added("holder_note", "note", cache::to_text({4711, 4026531836, 1'700'000'000'000, "compile"}));
+  // The first byte is the length of a piece.
+  added("redis_reply", "status", "\x01+OK\r\n");
+  added("redis_reply", "error", "\x02-NOAUTH Authentication required.\r\n");
+  added("redis_reply", "integer", "\x03:1\r\n");
+  added("redis_reply", "value", "\x04$5\r\nvalue\r\n");
+  added("redis_reply", "none", "\x05$-1\r\n");
+  added("remote_address", "http", "https://ci:p%40ss@cache.example:8443/kernels/{key}?sig=1");
+  added("remote_address", "sha256", "http://[::1]/ac/{sha256}");
+  added("remote_address", "redis", "rediss://user:secret@10.0.0.5:6380/3");
+}
+
+// What is said of compilers and drivers.
+void add_toolchains(const fs::path& top) {
+  const auto record = specializer::to_text(
+      {"nvrtc 13.0.88 CL-1", "NVRTC 13.0", {{"/usr/lib/libnvrtc-builtins.so", "0123"}}});
+  Folder(top, "identity").add("record", record.value());
+  Folder(top, "driver_version")
+      .add("versions", std::string_view("580.65 (CUDA 13.0)\0CUDA 12.4", 29));
+  Folder(top, "compile_log")
+      .add("log",
+           "In file included from main:1:\n 1 | out of memory\nmain:7: error: expected ';'\n"
+           "cc1plus: out of memory allocating 65536 bytes\n");
+}
+
 void add_worker_messages(const Folder& folder) {
   using namespace specializer::rtc;
   const Message messages[] = {
@@ -251,9 +288,13 @@ void write_seeds(const fs::path& top) {
   Folder(top, "failure").add("failure", cache::to_text(failure));
   Folder(top, "memo").add("memo", cache::memo_record("name", "value"));
   Folder(top, "memo").add("other", cache::memo_record("another", ""));
+  add_fleet(top);
+  add_toolchains(top);
   add_worker_messages(Folder(top, "worker_protocol"));
+  Folder(top, "json").add("values", R"({"a": [1, -2.5e3, true, null, "\u00e9"], "b": {"c": []}})");
   Folder(top, "manifest").add("manifest", kManifest);
   Folder(top, "flatten").add("sources", {kSources, sizeof kSources - 1});
+  Folder(top, "planted").add("harmless", "F");
   Folder(top, "ptxas_log").add("log", kLog);
   WindowRowsShape shape;
   shape.head_dim = 256;
