@@ -1,3 +1,7 @@
+#include <chrono>
+#include <filesystem>
+#include <future>
+#include <string>
 #include <thread>
 
 #include "tests/cache/remote/live_server.hpp"
@@ -102,6 +106,69 @@ TEST_CASE("a server that is down, stalls or stops half-way is an error with its 
     const ScriptedServer server("", ScriptedServer::Then::kClose);
     const auto remote = test::remote_at(server.url("http"));
     CHECK(test::get(*remote, sample()).error().detail == "closed");
+  }
+}
+
+TEST_CASE("a signed query opens a store of the S3 kind, for the object that the URL names",
+          "[cache][remote][http]") {
+  const auto server = LiveServer::nginx(
+      "      if ($arg_X-Amz-Signature = \"\") { return 400; }\n"
+      "      if ($args != \"X-Amz-Expires=600&X-Amz-Signature=s3cret\") { return 403; }\n");
+  if (!server) BROACH_SKIP("no nginx on this machine");
+  const auto url = [&](const std::string& signature) {
+    return server->url("http", "/bucket/{key}.bin?X-Amz-Expires=600&X-Amz-Signature=" + signature);
+  };
+  test::check_keeps_values(*test::remote_at(url("s3cret")));
+  CHECK(std::filesystem::exists(server->files() / "bucket" /
+                                (KeyBuilder().field("name", "kept").finish().key.hex() + ".bin")));
+  const auto remote = test::remote_at(url("s3cret0"));
+  const auto found = test::get(*remote, sample());
+  REQUIRE_FALSE(found);
+  CHECK(found.error().code == ErrorCode::kDenied);
+  CHECK(found.error().detail == "http_403");
+  CHECK(found.error().message.find("s3cret") == std::string::npos);
+}
+
+TEST_CASE("the layout of bazel-remote takes 64 digits, which a URL gives it",
+          "[cache][remote][http]") {
+  // The paths that it serves: an optional instance name, ac or cas, and a SHA-256.
+  const auto server =
+      LiveServer::nginx("      if ($uri !~ \"^/(.*/)?(ac|cas)/[0-9a-f]{64}$\") { return 400; }\n");
+  if (!server) BROACH_SKIP("no nginx on this machine");
+  test::check_keeps_values(*test::remote_at(server->url("http", "/ac/{sha256}")));
+  test::check_keeps_values(*test::remote_at(server->url("http", "/kernels/ac/{sha256}")));
+  const auto found = test::get(*test::remote_at(server->url("http", "/ac/")), sample());
+  REQUIRE_FALSE(found);
+  CHECK(found.error().detail == "http_400");
+}
+
+TEST_CASE("a real nginx that is slow or killed half-way through a value is an error",
+          "[cache][remote][http]") {
+  auto server = LiveServer::nginx("      limit_rate 64k;\n");
+  if (!server) BROACH_SKIP("no nginx on this machine");
+  const auto remote = test::remote_at(server->url("http"));
+  const std::string value(8 << 20, 'v');
+  REQUIRE(test::put(*remote, sample(), value));
+  SECTION("slow: bytes come, and the whole takes too long") {
+    const Patience patience{std::chrono::seconds(30), std::chrono::milliseconds(100)};
+    const auto found = test::get(*remote, sample(), patience);
+    REQUIRE_FALSE(found);
+    CHECK(found.error().detail == "timed_out");
+  }
+  SECTION("stopped before it answers") {
+    server->stop();
+    CHECK(test::get(*remote, sample(), test::kImpatient).error().detail == "timed_out");
+    server->go_on();
+    CHECK(test::has(*remote, sample()).value());
+  }
+  SECTION("killed half-way") {
+    const std::uint64_t before = server->written_bytes();
+    auto waiting = std::async(std::launch::async, [&] { return test::get(*remote, sample()); });
+    test::wait_until_written(*server, before + 1024, waiting);
+    server->kill();
+    const auto found = waiting.get();
+    REQUIRE_FALSE(found);
+    CHECK(found.error().detail == "closed");
   }
 }
 

@@ -106,10 +106,30 @@ std::optional<LiveServer> LiveServer::redis(std::vector<std::string> words) {
   return LiveServer(*program, all, port, folder, folder->path());
 }
 
-std::optional<LiveServer> LiveServer::redis_with_tls(const Certificate& certificate) {
-  return redis({"--port", "0", "--tls-port", "PORT", "--tls-cert-file",
-                certificate.certificate.string(), "--tls-key-file", certificate.key.string(),
-                "--tls-auth-clients", "no"});
+std::optional<LiveServer> LiveServer::redis_with_tls(const Certificate& certificate,
+                                                     std::vector<std::string> words) {
+  std::vector<std::string> all{"--port",
+                               "0",
+                               "--tls-port",
+                               "PORT",
+                               "--tls-cert-file",
+                               certificate.certificate.string(),
+                               "--tls-key-file",
+                               certificate.key.string(),
+                               "--tls-auth-clients",
+                               "no"};
+  for (std::string& word : words) all.push_back(std::move(word));
+  return redis(std::move(all));
+}
+
+std::uint64_t LiveServer::written_bytes() const {
+  std::ifstream counters("/proc/" + std::to_string(process_->pid()) + "/io");
+  std::string name;
+  std::uint64_t value = 0;
+  while (counters >> name >> value) {
+    if (name == "wchar:") return value;
+  }
+  throw std::runtime_error("the kernel does not count what a process writes");
 }
 
 std::optional<LiveServer> LiveServer::nginx_at(const std::string& listen_words,

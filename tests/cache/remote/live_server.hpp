@@ -1,9 +1,12 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <future>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/support/child_process.hpp"
@@ -31,7 +34,8 @@ class LiveServer {
   static std::optional<LiveServer> redis(std::vector<std::string> words = {});
 
   /// redis-server that speaks TLS alone.
-  static std::optional<LiveServer> redis_with_tls(const Certificate& certificate);
+  static std::optional<LiveServer> redis_with_tls(const Certificate& certificate,
+                                                  std::vector<std::string> words = {});
 
   /// nginx with WebDAV's PUT; `in_location` is further text of its location.
   static std::optional<LiveServer> nginx(const std::string& in_location = "");
@@ -40,6 +44,9 @@ class LiveServer {
   std::uint16_t port() const noexcept { return port_; }
   std::string url(const std::string& scheme, const std::string& path = "/") const;
   const std::filesystem::path& files() const noexcept { return files_; }
+
+  /// What the process has written so far, to sockets too.
+  std::uint64_t written_bytes() const;
 
   void stop() const { process_->signal(SIGSTOP); }
   void go_on() const { process_->signal(SIGCONT); }
@@ -61,5 +68,14 @@ class LiveServer {
   std::filesystem::path files_;
   std::optional<broach::test::ChildProcess> process_;
 };
+
+/// Waits until a server has written so many bytes, or `asked`, which makes it write, has ended.
+template <class Future>
+void wait_until_written(const LiveServer& server, std::uint64_t bytes, const Future& asked) {
+  while (server.written_bytes() < bytes &&
+         asked.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+    std::this_thread::yield();
+  }
+}
 
 }  // namespace broach::cache::remote::test

@@ -1,6 +1,9 @@
 #include "cache/remote/redis_remote.hpp"
 
 #include <future>
+#include <iterator>
+#include <sstream>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -34,6 +37,11 @@ bool release(Remote& remote, const std::string& token) {
 }
 
 constexpr milliseconds kLong{600'000};
+
+std::vector<std::string> words(const std::string& text) {
+  std::istringstream in(text);
+  return {std::istream_iterator<std::string>(in), {}};
+}
 
 }  // namespace
 
@@ -73,6 +81,60 @@ TEST_CASE("a password opens Redis, and a wrong one is told apart from a miss",
     REQUIRE_FALSE(found);
     CHECK(found.error().code == ErrorCode::kDenied);
     CHECK(found.error().detail == "denied");
+  }
+}
+
+TEST_CASE("a user of Redis's own, behind TLS, needs no more rights than the page names",
+          "[cache][remote][redis]") {
+  const broach::test::TempDir dir;
+  const auto certificate = test::make_certificate(dir.path());
+  if (!certificate) BROACH_SKIP("no openssl program to make a certificate");
+  // docs/remote.md has these words.
+  const auto server = LiveServer::redis_with_tls(
+      *certificate, words("--user default off "
+                          "--user broach on >a-long-password ~broach:1:* "
+                          "+get +set +exists +eval +del "
+                          "--user reader on >another ~broach:1:* +get +exists"));
+  if (!server) BROACH_SKIP("no redis-server on this machine");
+  const auto as = [&](const std::string& user, const std::string& secret) {
+    return test::remote_at("rediss://" + user + "@127.0.0.1:" + std::to_string(server->port()),
+                           secret, certificate->certificate.string());
+  };
+  const auto remote = as("broach", "a-long-password");
+  test::check_keeps_values(*remote);
+  CHECK(take(*remote, "token1 compile", kLong).taken);
+  CHECK(renew(*remote, "token1", "token1 publish", kLong));
+  CHECK(release(*remote, "token1"));
+
+  const auto reader = as("reader", "another");
+  CHECK_FALSE(test::get(*reader, sample()).value().has_value());
+  CHECK(test::put(*reader, sample(), "value").error().detail == "denied");
+  CHECK(test::get(*as("broach", "wrong"), sample()).error().detail == "denied");
+  CHECK(test::get(*as("nobody", "a-long-password"), sample()).error().detail == "denied");
+}
+
+TEST_CASE("a real Redis that is killed half-way through a value is an error",
+          "[cache][remote][redis]") {
+  auto server = LiveServer::redis();
+  if (!server) BROACH_SKIP("no redis-server on this machine");
+  const auto remote = test::remote_at(server->url("redis"));
+  const std::string value(60 << 20, 'v');
+  REQUIRE(test::put(*remote, sample(), value));
+  // Stopped as soon as it has begun to send; asked again where it was done before that was seen.
+  for (bool half_way = false; !half_way;) {
+    const std::uint64_t before = server->written_bytes();
+    auto waiting = std::async(std::launch::async, [&] { return test::get(*remote, sample()); });
+    test::wait_until_written(*server, before + 1024, waiting);
+    server->stop();
+    half_way = server->written_bytes() < before + value.size() / 2;
+    if (half_way) {
+      server->kill();
+    } else {
+      server->go_on();
+    }
+    const auto found = waiting.get();
+    REQUIRE(found.ok() != half_way);
+    if (half_way) CHECK(found.error().detail == "closed");
   }
 }
 

@@ -103,8 +103,9 @@ TEST_CASE("closing a cache waits for its uploads", "[cache][remote][tier]") {
 
 TEST_CASE("a value that nobody trusted signed, or that changed, is made here instead",
           "[cache][remote][tier]") {
-  const auto server = LiveServer::redis();
-  if (!server) BROACH_SKIP("no redis-server on this machine");
+  const std::string scheme = GENERATE("http", "redis");
+  const auto server = some_server(scheme);
+  if (!server) BROACH_SKIP("no nginx, or no redis-server, on this machine");
   const Object object = sample_object("wanted");
   std::string value = seal(object, sample_signer(1));
   std::string counter = "remote_refused_untrusted";
@@ -122,10 +123,10 @@ TEST_CASE("a value that nobody trusted signed, or that changed, is made here ins
     value = "no value at all";
     counter = "remote_refused_damaged";
   }
-  REQUIRE(test::put(*test::remote_at(server->url("redis")), object.key, value));
+  REQUIRE(test::put(*test::remote_at(server->url(scheme)), object.key, value));
 
   Machine machine;
-  const auto cache = machine.with_remote(server->url("redis")).open();
+  const auto cache = machine.with_remote(server->url(scheme)).open();
   const auto made = ask(*cache, object);
   REQUIRE(made);
   CHECK(*made->object == object);
@@ -135,7 +136,7 @@ TEST_CASE("a value that nobody trusted signed, or that changed, is made here ins
   CHECK(machine.told(object.key.key.hex()));
   // Its own, signed, has replaced it.
   REQUIRE(cache->drain_uploads(kLong));
-  CHECK(Machine().with_remote(server->url("redis")).open()->find(object.key));
+  CHECK(Machine().with_remote(server->url(scheme)).open()->find(object.key));
 }
 
 TEST_CASE("without a signing key, or read-only by choice, nothing is uploaded",
@@ -195,11 +196,37 @@ TEST_CASE("a remote that is down costs no binary, and is soon left alone",
   CHECK(status[0].fault.find("s3cret") == std::string::npos);
 }
 
+TEST_CASE(
+    "a real server that stops answering costs the wait for a first byte, and only three times",
+    "[cache][remote][tier]") {
+  const std::string scheme = GENERATE("http", "redis");
+  const auto server = some_server(scheme);
+  if (!server) BROACH_SKIP("no nginx, or no redis-server, on this machine");
+  Machine machine(0);  // Reads only: what is asked is asked by look-ups.
+  machine.with_remote(server->url(scheme));
+  machine.options.remotes[0].first_byte = std::chrono::milliseconds(0);  // The default.
+  const auto cache = machine.open();
+  server->stop();
+  const auto began = std::chrono::steady_clock::now();
+  for (int i = 0; i < 20; ++i) REQUIRE(ask(*cache, sample_object(std::to_string(i))));
+  const auto took = std::chrono::steady_clock::now() - began;
+  server->go_on();
+  CHECK(cache->counters()["made"] == 20);
+  CHECK(cache->counters()["remote_failed_timed_out"] >= 3);
+  CHECK(cache->counters()["remote_breaker_opened"] >= 1);
+  CHECK(cache->counters()["remote_skipped"] > 0);
+  CHECK(took >= std::chrono::milliseconds(3 * 200));
+  // Each fault is a wait of 200 ms; what was asked besides was not waited for.
+  CHECK(cache->counters()["remote_failed"] + cache->counters()["remote_skipped"] >= 20);
+  CHECK(machine.told("given up after 2"));
+}
+
 TEST_CASE("a remote that stalls is given up, and a close does not wait for it",
           "[cache][remote][tier]") {
+  const std::string scheme = GENERATE("http", "redis");
   const ScriptedServer server("", ScriptedServer::Then::kStall);
   Machine machine;
-  machine.with_remote(server.url("http"));
+  machine.with_remote(server.url(scheme));
   machine.options.remotes[0].first_byte = std::chrono::milliseconds(20);
   machine.options.upload_drain = std::chrono::milliseconds(1);
   auto cache = machine.open();
