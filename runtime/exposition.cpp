@@ -60,6 +60,11 @@ Exposition& Exposition::sample(const Labels& labels, std::uint64_t value) {
   return *this;
 }
 
+Exposition& Exposition::sample(const Labels& labels, std::chrono::milliseconds value) {
+  line("", labels, number_text(std::chrono::duration<double>(value).count()));
+  return *this;
+}
+
 Exposition& Exposition::histogram(const Labels& labels, std::span<const double> bounds,
                                   std::span<const std::uint64_t> buckets, double sum) {
   std::uint64_t count = 0;

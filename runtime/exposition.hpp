@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -21,6 +22,7 @@ class Exposition {
   Exposition& metric(std::string_view name, Kind kind, std::string_view help);
   /// Label values may hold any text.
   Exposition& sample(const Labels& labels, std::uint64_t value);
+  Exposition& sample(const Labels& labels, std::chrono::milliseconds value);  ///< In seconds.
 
   /// One series of a histogram: its buckets, summed up as the format wants them, sum and count.
   ///

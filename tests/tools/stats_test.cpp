@@ -1,3 +1,5 @@
+#include <cstdlib>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
@@ -92,9 +94,31 @@ TEST_CASE("the Prometheus text parses line by line", "[tools][stats]") {
   CHECK(first_wrong_line(ended.out).empty());
   CHECK(ended.out.find("broach_cache_entries{target=\"sm_90a\",family=\"window_rows\"} 2\n") !=
         std::string::npos);
+  CHECK(ended.out.find("broach_cache_compile_seconds{target=\"sm_90a\",family=\"window_rows\"} "
+                       "0.24\n") != std::string::npos);
   CHECK(ended.out.find("broach_journal_misses 3\n") != std::string::npos);
   CHECK(ended.out.find("# TYPE broach_duration_seconds histogram\n") != std::string::npos);
   CHECK(program.run({"stats", "--prometheus", "--json"}).status == 2);
+}
+
+TEST_CASE("promtool finds no fault in form or names", "[tools][stats]") {
+  if (std::system("command -v promtool > /dev/null") != 0) BROACH_SKIP("promtool is not installed");
+  const TempDir dir;
+  const Program program(dir.path());
+  fill(program);
+  const auto status_of = [&](const std::string& text) {
+    const std::string file = (dir.path() / "metrics.txt").string();
+    std::ofstream(file) << text;
+    return std::system(("promtool check metrics < " + file + " 2> " + file + ".said").c_str());
+  };
+  const std::string text = program.run({"stats", "--prometheus"}).out;
+  CHECK(status_of(text) == 0);
+  broach::cache::CacheOptions options;
+  options.directories = {program.cache()};
+  const auto cache = broach::cache::Cache::open(options);
+  REQUIRE(cache->find(made_object("one").key));
+  CHECK(status_of(broach::runtime::read_metrics(*cache).prometheus()) == 0);
+  CHECK(status_of(text + "broach_made{a=\"b\"} seven\n") != 0);
 }
 
 TEST_CASE("label values with quotes, backslashes and line breaks stay one value",

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <utility>
@@ -103,19 +105,18 @@ std::string exposition_of(const Statistics& found) {
     text.sample({{"kind", std::string(name_of(status.layer.kind))}, {"name", status.layer.name}},
                 status.usable ? 1 : 0);
   }
-  const auto by_plan = [&](std::string_view name, std::string_view help,
-                           std::uint64_t Holdings::*value) {
+  const auto by_plan = [&](std::string_view name, std::string_view help, auto value_of) {
     text.metric(name, Kind::kGauge, help);
     for (const auto& [plan, held] : found.held) {
-      text.sample({{"target", plan.first}, {"family", plan.second}}, held.*value);
+      text.sample({{"target", plan.first}, {"family", plan.second}}, value_of(held));
     }
   };
-  by_plan("broach_cache_entries", "Entries held.", &Holdings::entries);
-  by_plan("broach_cache_bytes", "Bytes of the entries held.", &Holdings::bytes);
+  by_plan("broach_cache_entries", "Entries held.", std::mem_fn(&Holdings::entries));
+  by_plan("broach_cache_bytes", "Bytes of the entries held.", std::mem_fn(&Holdings::bytes));
   // Gauges, as an evicted entry takes its hits with it.
-  by_plan("broach_cache_entry_hits", "Hits of the entries held.", &Holdings::hits);
-  by_plan("broach_cache_compile_milliseconds", "Time that the entries held took to compile.",
-          &Holdings::compile_ms);
+  by_plan("broach_cache_entry_hits", "Hits of the entries held.", std::mem_fn(&Holdings::hits));
+  by_plan("broach_cache_compile_seconds", "Time that the entries held took to compile.",
+          [](const Holdings& held) { return std::chrono::milliseconds(held.compile_ms); });
   const auto gauge = [&](std::string_view name, std::string_view help, std::uint64_t value) {
     text.metric(name, Kind::kGauge, help).sample({}, value);
   };
