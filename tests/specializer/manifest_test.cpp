@@ -123,6 +123,15 @@ TEST_CASE("a manifest that does not read is refused with place, field, value and
   }
 }
 
+TEST_CASE("a manifest need not say what is not served", "[specializer][manifest]") {
+  const std::string text = kGood.substr(0, kGood.find(",\n \"not_served\""));
+  const auto manifest = read_manifest("mine.json", text + "}");
+  REQUIRE(manifest);
+  CHECK(manifest->entries.size() == 2);
+  CHECK(manifest->not_served.empty());
+  CHECK_FALSE(read_manifest("mine.json", text + ", \"not_served\": null}"));
+}
+
 TEST_CASE("a manifest cut anywhere is refused", "[specializer][manifest]") {
   for (std::size_t size = 0; size < kGood.size(); ++size) {
     if (read_manifest("cut.json", std::string_view(kGood).substr(0, size))) FAIL(size);

@@ -331,7 +331,40 @@ TEST_CASE("coverage proves that nothing is missing, or says what is", "[tools][b
       CHECK(fields.contains("shape.form"));
       CHECK_FALSE(fields.contains("compiler"));
     }
-    CHECK(in(machines.dir.path() / "absent").status == 2);
+    CHECK(in(machines.dir.path() / "absent").status == 4);
+  }
+  SECTION("a bundle or directory that may not be used covers nothing") {
+    machines.fill(objects);
+    const auto refused = [&](const fs::path& place, int status, std::string_view why) {
+      for (const std::vector<std::string>& words :
+           {coverage({"--offline", "--in", place.string()}),
+            std::vector<std::string>{"diff", place.string(), place.string()}}) {
+        const Ended ended = machines.taker.run(words);
+        CHECK(ended.status == status);
+        CHECK(has(ended.err, why));
+        CHECK(has(ended.err, place.string()));
+      }
+    };
+    REQUIRE(machines.export_all().status == 0);
+    refused(machines.bundle, 4, "it is not signed");
+    CHECK(
+        machines.taker.run(coverage({"--offline", "--in", machines.bundle.string(), "--unsigned"}))
+            .status == 0);
+    const fs::path stranger = machines.dir.path() / "stranger";
+    REQUIRE(machines.maker.run({"key", "generate", stranger.string()}).status == 0);
+    REQUIRE(machines.export_all({"--sign", stranger.string()}).status == 0);
+    refused(machines.bundle, 4, "not trusted");
+    const fs::path shared = machines.dir.path() / "shared";
+    fs::copy(machines.maker.cache(), shared, fs::copy_options::recursive);
+    fs::permissions(shared, fs::perms::all);
+    const Ended open = machines.maker.run(coverage({"--offline", "--in", shared.string()}));
+    CHECK(open.status == 4);
+    CHECK(has(open.err, "could plant code"));
+    write_bytes(machines.bundle, std::string(5000, 'x'));
+    refused(machines.bundle, 1, "not a bundle's");
+    fs::remove(machines.bundle);
+    refused(machines.bundle, 4, "No such file");
+    CHECK(machines.taker.run({"import", machines.bundle.string()}).status == 4);
   }
   SECTION("a binary that another version's sources made is none") {
     objects[0].key = cache::KeyBuilder()

@@ -161,7 +161,7 @@ TEST_CASE("of several binaries of one plan in a cache the one made last is compa
   }
 }
 
-TEST_CASE("a directory that is no cache or is refused ends with 2 and one line", "[tools][diff]") {
+TEST_CASE("a directory that is no cache or is refused ends with 4 and one line", "[tools][diff]") {
   const Pair pair;
   publish_in(pair.a, made_object("old"));
   const char* why = "";
@@ -177,7 +177,7 @@ TEST_CASE("a directory that is no cache or is refused ends with 2 and one line",
   }
   const Ended ended = pair.diff();
   CAPTURE(ended.err);
-  CHECK(ended.status == 2);
+  CHECK(ended.status == 4);
   CHECK(ended.out.empty());
   CHECK(ended.err.find(pair.b.string()) != std::string::npos);
   CHECK(ended.err.find(why) != std::string::npos);
@@ -195,4 +195,37 @@ TEST_CASE("a damaged object is named, not passed over", "[tools][diff]") {
   const Ended ended = pair.diff();
   CHECK(ended.status == 1);
   CHECK(ended.err.find(recompiled().key.key.hex()) != std::string::npos);
+}
+
+TEST_CASE("two toolchains of one cache are compared by their names", "[tools][diff]") {
+  const TempDir dir;
+  const Program program(dir.path());
+  const auto made_by = [&](const std::string& compiler, std::uint32_t spill_bytes) {
+    Object object = made_object(compiler);
+    object.description.compiler.assign(compiler);
+    object.limits[0].spill_bytes = spill_bytes;
+    publish_in(program.cache(), object);
+  };
+  // Made at one moment, so that "the one made last" cannot settle anything.
+  made_by("NVRTC 12.9.86", 0);
+  made_by("NVRTC 13.0.88", 16);
+  const auto diff = [&](const char* before, const char* after) {
+    return program.run({"diff", before, after, "--fail-on", "spills", "--json"});
+  };
+  const Ended grew = diff("NVRTC 12.9", "NVRTC 13.0");
+  CHECK(grew.status == 1);
+  const Json changed = Json::parse(grew.out)["changed"];
+  REQUIRE(changed.size() == 1);
+  CHECK(changed[0]["changes"][0]["before"] == "NVRTC 12.9.86");
+  CHECK(grew.err.find("spill_bytes grew from 0 to 16") != std::string::npos);
+  CHECK(diff("NVRTC 13.0.88", "NVRTC 12.9.86").status == 0);
+  CHECK(diff("12.9", "12.9").status == 0);
+
+  const Ended none = diff("NVRTC 11", "NVRTC 13.0");
+  CHECK(none.status == 3);
+  const Ended both = diff("NVRTC", "NVRTC 13.0");
+  CHECK(both.status == 2);
+  for (const Ended* refused : {&none, &both}) {
+    CHECK(refused->err.find("NVRTC 12.9.86; NVRTC 13.0.88") != std::string::npos);
+  }
 }

@@ -107,6 +107,40 @@ TEST_CASE("an arithmetic that was asked for by name stays for other targets", "[
   CHECK(specializer::window_rows_from_json(list->jobs[0].plan.shape_json)->arith == named.arith);
 }
 
+TEST_CASE("a row of the journal that says nothing is named, and the others are warmed",
+          "[tools][journal]") {
+  const TempDir dir;
+  const Program program(dir.path());
+  give_warmed_cache(program);
+  const std::string host = Json::parse(cold_warm_output())["entries"][0]["target"];
+  {
+    const auto cache = open_in(program);
+    const std::string warmed = cache->entries()->front().description.shape_json;
+    cache->record_miss({"window_rows", "{\"head_dim\": 25", host, 9, 1});
+    cache->record_miss({"sparse_rows", "{}", host, 8, 1});
+    cache->record_miss({"window_rows", warmed, "sm_42", 7, 1});
+    cache->record_miss({"window_rows", warmed, host, 1, 1});
+  }
+  const Ended ended = program.run({"warm", "--from-journal", "--json"});
+  CAPTURE(ended.err);
+  CHECK(ended.status == 1);
+  const Json json = Json::parse(ended.out);
+  CHECK(json["hits"] == 1);
+  CHECK(json["failed"] == 0);
+  REQUIRE(json["refused_rows"].size() == 3);
+  for (const char* part : {"\"head_dim\": 25 for", "sparse_rows", "sm_42"}) {
+    CHECK(ended.err.find(part) != std::string::npos);
+  }
+  // For a target that is named, where a row was missed does not matter.
+  const Ended named = program.run({"warm", "--from-journal", "--target", host, "--json"});
+  CHECK(named.status == 1);
+  CHECK(Json::parse(named.out)["refused_rows"].size() == 2);
+  // A target that nobody can name is the command line's fault.
+  CHECK(program.run({"warm", "--from-journal", "--target", "sm_42"}).status == 2);
+  REQUIRE(program.run({"journal", "clear"}).status == 0);
+  CHECK(program.run({"warm", "--from-journal"}).status == 0);
+}
+
 TEST_CASE("failed compiles are listed with log, toolchain and expiry", "[tools][journal]") {
   const TempDir dir;
   const Program program(dir.path());

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -92,6 +93,23 @@ cache::Object without_payload(cache::Object object) {
   return object;
 }
 
+/// Objects that do not check out are an error: a comparison without them would be no gate.
+Result<std::vector<cache::Object>> read_all(cache::Cache& cache,
+                                            const std::vector<cache::Key>& keys,
+                                            std::string_view place) {
+  std::vector<cache::Object> objects;
+  for (const cache::Key& key : keys) {
+    auto object = cache.read(key);
+    if (!object) {
+      return Error{object.error().code,
+                   fmt::format("{} in {}: {}", key.hex(), place, object.error().message),
+                   object.error().detail};
+    }
+    if (*object) objects.push_back(std::move(**object));  // Else it was evicted meanwhile.
+  }
+  return objects;
+}
+
 }  // namespace
 
 std::string_view name_of(Gate gate) noexcept {
@@ -143,20 +161,36 @@ CacheDiff compare(std::vector<cache::Object> before, std::vector<cache::Object> 
 Result<std::vector<cache::Object>> objects_in(const std::string& place, const Options& options) {
   const auto opened = open_alone(place, options, cache::BundleTrust::kSignature);
   if (!opened) return opened.error();
-  cache::Cache* const cache = opened->get();
-  const auto keys = cache->keys_starting_with("");
+  const auto keys = (*opened)->keys_starting_with("");
   if (!keys) return keys.error();
-  std::vector<cache::Object> objects;
-  for (const cache::Key& key : *keys) {
-    auto object = cache->read(key);
-    if (!object) {
-      return Error{object.error().code,
-                   fmt::format("{} in {}: {}", key.hex(), place, object.error().message),
-                   object.error().detail};
-    }
-    if (*object) objects.push_back(std::move(**object));  // Else it was evicted meanwhile.
+  return read_all(**opened, *keys, place);
+}
+
+Result<std::vector<cache::Object>> objects_made_by(std::string_view toolchain,
+                                                   cache::Cache& cache) {
+  const auto entries = cache.entries();
+  if (!entries) return entries.error();
+  std::set<std::string> named;
+  std::set<std::string> known;
+  for (const cache::Entry& entry : *entries) {
+    const std::string& compiler = entry.description.compiler;
+    known.insert(compiler);
+    if (compiler.find(toolchain) != std::string::npos) named.insert(compiler);
   }
-  return objects;
+  if (named.contains(std::string(toolchain))) named = {std::string(toolchain)};
+  if (named.size() != 1) {
+    return Error{named.empty() ? ErrorCode::kNotFound : ErrorCode::kInvalidArgument,
+                 fmt::format("\"{}\" is no directory and no bundle, and names {} of the toolchains "
+                             "that the cache has binaries of: {}",
+                             toolchain, named.empty() ? "none" : "more than one",
+                             fmt::join(named.empty() ? known : named, "; ")),
+                 ""};
+  }
+  std::vector<cache::Key> keys;
+  for (const cache::Entry& entry : *entries) {
+    if (entry.description.compiler == *named.begin()) keys.push_back(entry.key);
+  }
+  return read_all(cache, keys, *named.begin());
 }
 
 }  // namespace broach::tool

@@ -55,8 +55,13 @@ CacheDiff compare(std::vector<cache::Object> before, std::vector<cache::Object> 
 
 /// Every object of a cache directory or bundle, read as a layer that nothing is written to.
 ///
-/// Errors:  kInvalidArgument when it is neither or may not be trusted; kDamaged for
-///          an object that does not check out: a comparison without it would be no gate.
+/// Errors:  as open_alone; kDamaged for an object that does not check out.
 Result<std::vector<cache::Object>> objects_in(const std::string& place, const Options& options);
+
+/// Every object of a cache that one compiler made, by its name or a part that no other's has.
+///
+/// Errors:  kNotFound, kInvalidArgument when no name or several have the part, naming them;
+///          kDamaged as objects_in.
+Result<std::vector<cache::Object>> objects_made_by(std::string_view toolchain, cache::Cache& cache);
 
 }  // namespace broach::tool

@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "tools/broach/cache_diff.hpp"
@@ -14,12 +16,14 @@ namespace broach::tool {
 namespace {
 
 constexpr char kFooter[] =
-    "Entries are matched by family, target, shape and function, not by key: another toolkit or\n"
-    "other sources give other keys. Nothing is written to either directory.\n"
+    "A and B are cache directories, bundles, or toolchains whose binaries the cache holds side by\n"
+    "side (\"NVRTC 12.9\"). Entries are matched by family, target, shape and function, not by "
+    "key:\n"
+    "another toolkit or other sources give other keys. Nothing is written to either directory.\n"
     "\n"
     "Exit status: 0 nothing that --fail-on names grew from A to B, 1 something did or an object "
     "is\n"
-    "damaged, 2 a directory is no cache or is refused.";
+    "damaged, 3 no binary is of that toolchain, 4 a directory or bundle cannot be read or trusted.";
 
 struct Wanted {
   std::string before;
@@ -129,10 +133,21 @@ ExitStatus judge(Output& output, const CacheDiff& diff, const Wanted& wanted) {
   return status;
 }
 
+// What can be a path is one: a toolchain's name has no slash.
+Result<std::vector<cache::Object>> objects_of(Session& session, const std::string& side) {
+  std::error_code failed;
+  const bool path =
+      side.empty() || side.find('/') != std::string::npos || std::filesystem::exists(side, failed);
+  if (path) return objects_in(side, session.options());
+  auto cache = session.stored_cache(Session::Need::kRead);
+  if (!cache) return cache.error();
+  return objects_made_by(side, **cache);
+}
+
 Result<ExitStatus> diff(Session& session, const Wanted& wanted) {
-  auto before = objects_in(wanted.before, session.options());
+  auto before = objects_of(session, wanted.before);
   if (!before) return before.error();
-  auto after = objects_in(wanted.after, session.options());
+  auto after = objects_of(session, wanted.after);
   if (!after) return after.error();
   Output& output = session.output();
   const CacheDiff found = compare(std::move(*before), std::move(*after));
@@ -152,10 +167,11 @@ Result<ExitStatus> diff(Session& session, const Wanted& wanted) {
 
 void add_diff(CLI::App& app, Invocation& invocation) {
   auto wanted = std::make_shared<Wanted>();
-  CLI::App& command = add_subcommand(app, invocation, "diff",
-                                     "Compare the registers, spills and sizes of two caches");
-  command.add_option("A", wanted->before, "The cache directory to compare with")->required();
-  command.add_option("B", wanted->after, "The cache directory that is judged")->required();
+  CLI::App& command =
+      add_subcommand(app, invocation, "diff",
+                     "Compare the registers, spills and sizes of two caches or toolchains");
+  command.add_option("A", wanted->before, "What to compare with")->required();
+  command.add_option("B", wanted->after, "What is judged")->required();
   command
       .add_option("--fail-on", wanted->fail_on,
                   "Exit with 1 when these grew: spills, registers, bytes or any (may be repeated)")

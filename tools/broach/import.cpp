@@ -7,6 +7,7 @@
 #include "runtime/compose.hpp"
 #include "tools/broach/command.hpp"
 #include "tools/broach/format.hpp"
+#include "tools/broach/layer_alone.hpp"
 
 namespace broach::tool {
 namespace {
@@ -27,10 +28,14 @@ Result<std::unique_ptr<cache::Bundle>> open_bundle(Session& session, const Wante
       cache::TrustedKeys::load(runtime::cache_options(session.options()).trusted_keys);
   for (const std::string& problem : keys.problems()) session.output().note(problem);
   auto bundle = cache::Bundle::open(wanted.file, keys, cache::BundleTrust::kSignature);
-  if (bundle || !wanted.allow_unsigned) return bundle;
-  const std::string& why = bundle.error().detail;
-  if (why != cache::kUnsigned && why != cache::kUntrusted) return bundle;
-  return cache::Bundle::open(wanted.file, keys, cache::BundleTrust::kOwner);
+  const bool vouched =
+      !bundle && wanted.allow_unsigned &&
+      (bundle.error().detail == cache::kUnsigned || bundle.error().detail == cache::kUntrusted);
+  if (vouched) bundle = cache::Bundle::open(wanted.file, keys, cache::BundleTrust::kOwner);
+  if (bundle) return bundle;
+  Error refused = bundle.error();
+  refused.code = code_of_place(refused.code);
+  return refused;
 }
 
 /// Everything is read and checked before anything is stored: a bundle is taken whole or not.

@@ -59,11 +59,16 @@ Json to_document(const WarmList& list, const WarmOutcome& outcome, double second
                         {"message", failure.error.message},
                         {"detail", failure.error.detail}});
   }
+  Json refused = Json::array();
+  for (const RefusedRow& row : list.refused_rows) {
+    refused.push_back({{"row", row.row}, {"why", row.why}});
+  }
   return {{"requested", list.jobs.size()},
           {"compiled", outcome.compiled},
           {"hits", outcome.hits},
           {"failed", outcome.failures.size()},
           {"without_kernel", list.without_kernel},
+          {"refused_rows", std::move(refused)},
           {"seconds", seconds},
           {"entries", std::move(entries)},
           {"failures", std::move(failures)}};
@@ -113,7 +118,8 @@ Uploads finish_uploads(cache::Cache& cache, const WarmOutcome& outcome) {
   return uploads;
 }
 
-ExitStatus status_of(const WarmOutcome& outcome) {
+ExitStatus status_of(const WarmList& list, const WarmOutcome& outcome) {
+  if (!list.refused_rows.empty()) return ExitStatus::kDoesNotHold;
   if (outcome.failures.empty()) return ExitStatus::kSuccess;
   for (const WarmFailure& failure : outcome.failures) {
     if (exit_status_of(failure.error.code) != ExitStatus::kStorage) return ExitStatus::kDoesNotHold;
@@ -136,6 +142,12 @@ Result<ExitStatus> warm(Session& session, const Wanted& wanted) {
         fmt::format("{} left out that no kernel of this version serves; --form makes that "
                     "an error",
                     count_text(list->without_kernel, "shape")));
+  }
+  for (const RefusedRow& row : list->refused_rows) {
+    output.note(
+        fmt::format("a row of the journal is left out: {}: {}; `broach journal clear` "
+                    "forgets all of them",
+                    one_line(row.row), one_line(row.why)));
   }
   const auto start = Clock::now();
   const std::size_t threads =
@@ -163,7 +175,7 @@ Result<ExitStatus> warm(Session& session, const Wanted& wanted) {
                             jobs.size(), outcome.compiled, outcome.hits, outcome.failures.size(),
                             duration_text(seconds.count())));
   }
-  return status_of(outcome);
+  return status_of(*list, outcome);
 }
 
 }  // namespace

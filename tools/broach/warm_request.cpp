@@ -34,11 +34,12 @@ Result<Shard> parse_shard(const std::string& text) {
   return shard;
 }
 
-/// One shape for one target (or for every target of the request), before it is planned.
+/// One shape for one target, before it is planned.
 struct Wish {
   WindowRowsShape shape;
   std::string target;
   std::string wanted_by;
+  const cache::JournalRow* missed = nullptr;  ///< The row that asks for it; null: a manifest does.
 };
 
 Result<std::vector<Wish>> wishes_of_manifests(const WarmRequest& request) {
@@ -60,8 +61,8 @@ Result<std::vector<Wish>> wishes_of_manifests(const WarmRequest& request) {
       for (const Form form : {Form::kDecode, Form::kPrompt}) {
         if (!request.form.empty() && request.form != specializer::name_of(form)) continue;
         for (const std::string& target : request.targets) {
-          wishes.push_back(
-              {entry.shape(form), target, fmt::format("{} {}", entry.model, entry.layers)});
+          wishes.push_back({entry.shape(form), target,
+                            fmt::format("{} {}", entry.model, entry.layers), nullptr});
         }
       }
     }
@@ -85,19 +86,10 @@ WindowRowsShape for_any_target(const WindowRowsShape& shape, const std::string& 
   return own && specializer::resolved(general, *own) == shape ? general : shape;
 }
 
-Result<std::vector<Wish>> wishes_of_journal(const WarmRequest& request, cache::Cache& cache) {
-  auto rows = cache.journal();
-  if (!rows) return rows.error();
-  std::vector<Wish> wishes;
-  for (const cache::JournalRow& row : *rows) {
-    auto shape = specializer::window_rows_from_json(row.shape_json);
-    if (!shape) return shape.error();
-    if (request.targets.empty()) wishes.push_back({*shape, row.target, "journal"});
-    for (const std::string& target : request.targets) {
-      wishes.push_back({for_any_target(*shape, row.target), target, "journal"});
-    }
-  }
-  return wishes;
+Result<WindowRowsShape> shape_of(const cache::JournalRow& row) {
+  if (row.family == "window_rows") return specializer::window_rows_from_json(row.shape_json);
+  return Error{ErrorCode::kUnsupported,
+               fmt::format("this version has no family \"{}\"", row.family), ""};
 }
 
 /// Jobs by what names their binaries: shapes share some, generic kernels above all.
@@ -113,6 +105,11 @@ class JobList {
     }
   }
   void leave_out() { ++list_.without_kernel; }
+  void refuse(const cache::JournalRow& row, const Error& why) {
+    const std::string place = row.family + " " + row.shape_json + " for " + row.target;
+    if (!list_.refused_rows.empty() && list_.refused_rows.back().row == place) return;
+    list_.refused_rows.push_back({place, why.message});
+  }
   WarmList take() { return std::move(list_); }
 
  private:
@@ -120,25 +117,58 @@ class JobList {
   std::map<std::pair<std::string, std::string>, std::size_t> places_;
 };
 
-Result<WarmList> planned(const std::vector<Wish>& wishes, const WarmRequest& request) {
-  JobList list;
-  for (const Wish& wish : wishes) {
-    auto target = specializer::parse_target(wish.target);
-    if (!target) return target.error();
-    auto plan = specializer::plan(wish.shape, *target);
-    if (!plan) {
-      const bool form_was_named = !request.form.empty();
-      if (plan.error().code != ErrorCode::kUnsupported || form_was_named) return plan.error();
-      list.leave_out();
+/// Adds what the journal asks for. A row that says nothing to this version stops no other.
+std::vector<Wish> wishes_of_journal(const std::vector<cache::JournalRow>& rows,
+                                    const WarmRequest& request, JobList& list) {
+  std::vector<Wish> wishes;
+  for (const cache::JournalRow& row : rows) {
+    const auto shape = shape_of(row);
+    if (!shape) {
+      list.refuse(row, shape.error());
       continue;
     }
-    list.add(*std::move(plan), wish.wanted_by);
-    if (!request.generic) continue;
-    auto generic = specializer::plan(wish.shape, *target, {{}, Switch::kOn});
-    if (!generic) return generic.error();
-    list.add(*std::move(generic), wish.wanted_by);
+    if (!request.form.empty() && request.form != specializer::name_of(shape->form)) continue;
+    if (request.targets.empty()) wishes.push_back({*shape, row.target, "journal", &row});
+    for (const std::string& target : request.targets) {
+      wishes.push_back({for_any_target(*shape, row.target), target, "journal", &row});
+    }
   }
-  return list.take();
+  return wishes;
+}
+
+Result<void> plan_wish(const Wish& wish, const WarmRequest& request, JobList& list) {
+  const auto target = specializer::parse_target(wish.target);
+  if (!target) return target.error();
+  auto plan = specializer::plan(wish.shape, *target);
+  if (!plan) {
+    const bool form_was_named = !request.form.empty();
+    if (plan.error().code != ErrorCode::kUnsupported || form_was_named) return plan.error();
+    list.leave_out();
+    return {};
+  }
+  list.add(*std::move(plan), wish.wanted_by);
+  if (!request.generic) return {};
+  auto generic = specializer::plan(wish.shape, *target, {{}, Switch::kOn});
+  if (!generic) return generic.error();
+  list.add(*std::move(generic), wish.wanted_by);
+  return {};
+}
+
+/// Errors:  of a manifest's wish. A journal's row is refused by name: it is what a program asked
+/// for
+///          once, with another version perhaps, and nobody can mend it. A target that the request
+///          itself names is the request's fault.
+Result<void> plan_all(const std::vector<Wish>& wishes, const WarmRequest& request, JobList& list) {
+  for (const std::string& name : request.targets) {
+    if (const auto target = specializer::parse_target(name); !target) return target.error();
+  }
+  for (const Wish& wish : wishes) {
+    const auto done = plan_wish(wish, request, list);
+    if (done) continue;
+    if (wish.missed == nullptr) return done.error();
+    list.refuse(*wish.missed, done.error());
+  }
+  return {};
 }
 
 }  // namespace
@@ -172,21 +202,23 @@ Result<WarmList> list_jobs(const WarmRequest& request, cache::Cache& cache) {
                              fmt::join(specializer::known_targets(), ", ")),
                  ""};
   }
+  JobList all;
   auto wishes = wishes_of_manifests(request);
   if (!wishes) return wishes.error();
+  if (auto planned = plan_all(*wishes, request, all); !planned) return planned.error();
   if (request.from_journal) {
-    auto more = wishes_of_journal(request, cache);
-    if (!more) return more.error();
-    wishes->insert(wishes->end(), more->begin(), more->end());
+    const auto rows = cache.journal();
+    if (!rows) return rows.error();
+    const auto missed = wishes_of_journal(*rows, request, all);
+    if (auto planned = plan_all(missed, request, all); !planned) return planned.error();
   }
-  auto list = planned(*wishes, request);
-  if (!list) return list.error();
+  WarmList list = all.take();
   // Every n-th job: neighbours in a manifest take alike long, so that the shards do too.
   std::vector<WarmJob> own;
-  for (std::size_t j = shard->index - 1; j < list->jobs.size(); j += shard->count) {
-    own.push_back(std::move(list->jobs[j]));
+  for (std::size_t j = shard->index - 1; j < list.jobs.size(); j += shard->count) {
+    own.push_back(std::move(list.jobs[j]));
   }
-  list->jobs = std::move(own);
+  list.jobs = std::move(own);
   return list;
 }
 

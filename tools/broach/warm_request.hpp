@@ -26,12 +26,19 @@ struct WarmRequest {
 /// Options that say which shapes and targets are meant: MODEL, --all, --target, --model, --form.
 void add_selection(CLI::App& command, WarmRequest& request);
 
+/// A row of the journal that nothing can be compiled for.
+struct RefusedRow {
+  std::string row;  ///< Family, shape and target, as they stand there.
+  std::string why;
+};
+
 /// What a request comes to.
 struct WarmList {
   std::vector<WarmJob> jobs;  ///< Each binary once, in a fixed order.
   /// Shapes of a form that no kernel of this version serves on a target, left out because no form
   /// was asked for by name.
   std::size_t without_kernel = 0;
+  std::vector<RefusedRow> refused_rows;  ///< Left out, the others stay.
 };
 
 /// Errors:  kInvalidArgument naming the manifest, model, target or shard and what would work;
