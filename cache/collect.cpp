@@ -21,9 +21,6 @@ constexpr std::uint64_t kSlack = 10;
 // Evicting what was used within the hour means that the budget is smaller than the work.
 constexpr std::int64_t kThrashMs = std::int64_t{3600} * 1000;
 
-// Without an index a budget is checked by listing the store: not at every publish.
-constexpr std::uint64_t kListEvery = 64;
-
 std::vector<Entry> candidates(Cache::State& state, std::vector<Entry> entries,
                               const GcRequest& request) {
   if (!request.keys.empty()) {
@@ -90,9 +87,7 @@ Result<GcReport> collect(Cache::State& state, const GcRequest& request) {
 }
 
 void Cache::State::keep_budget() {
-  const auto now_used = user->index.usage();
-  if (!now_used && stores % kListEvery != 1) return;
-  const auto used = now_used ? now_used : usage();
+  const auto used = usage();
   if (!used) return;
   const Budget allowed = budget_now(*used);
   if (used->bytes <= allowed.bytes && used->objects <= allowed.objects) return;

@@ -68,7 +68,12 @@ class Index {
 
   Result<std::vector<Entry>> entries();
   Result<std::vector<EntryLimits>> limits();
-  Result<Usage> usage();
+
+  /// The sum of all rows; absent in an index that was made anew, until `count_usage`.
+  Result<std::optional<Usage>> usage();
+
+  /// Says that every object has its row.
+  Result<void> count_usage();
 
   Result<void> remember(const Failure& failure);
   Result<void> forget_failure(const Key& key);

@@ -201,11 +201,20 @@ Result<std::vector<EntryLimits>> Index::limits() {
   });
 }
 
-Result<Usage> Index::usage() {
-  return run<Usage>(Purpose::kRead, [](SQLite::Database& database) {
-    SQLite::Statement row(database, "SELECT objects, bytes FROM usage");
-    if (!row.executeStep()) return Usage{};
-    return Usage{unsigned_at(row, 0), unsigned_at(row, 1)};
+Result<std::optional<Usage>> Index::usage() {
+  using Counted = std::optional<Usage>;
+  return run<Counted>(Purpose::kRead, [](SQLite::Database& database) {
+    SQLite::Statement row(database, "SELECT objects, bytes FROM usage WHERE objects NOT NULL");
+    if (!row.executeStep()) return Counted{};
+    return Counted{Usage{unsigned_at(row, 0), unsigned_at(row, 1)}};
+  });
+}
+
+Result<void> Index::count_usage() {
+  return run<void>(Purpose::kWrite, [](SQLite::Database& database) {
+    database.exec(
+        "UPDATE usage SET (objects, bytes) = (SELECT count(*), coalesce(sum(bytes), 0) FROM entry) "
+        "WHERE objects IS NULL");
   });
 }
 

@@ -29,9 +29,10 @@ CREATE TABLE journal (
 );
 CREATE INDEX journal_last ON journal (last);
 
--- The store's size, kept by triggers: a publish must not count a million rows.
+-- The store's size, kept by triggers: a publish must not count a million rows. NULL, which stays
+-- NULL whatever is added, until the rows have been brought in line with the objects once.
 CREATE TABLE usage (id INTEGER PRIMARY KEY CHECK (id = 1), objects INTEGER, bytes INTEGER);
-INSERT INTO usage VALUES (1, 0, 0);
+INSERT INTO usage VALUES (1, NULL, NULL);
 CREATE TRIGGER entry_added AFTER INSERT ON entry BEGIN
   UPDATE usage SET objects = objects + 1, bytes = bytes + new.bytes;
 END;

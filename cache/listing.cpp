@@ -47,12 +47,13 @@ Entry entry_in_memory(const Object& object) {
 }  // namespace
 
 Result<void> reconcile(Index& index, ObjectSource& source) {
+  // The rows first: an object whose row another process adds in between is then found, not missed.
+  auto rows = index.entries();
+  if (!rows && rows.error().code != ErrorCode::kNotFound) return rows.error();
   const auto stored = source.list("");
   if (!stored) return stored.error();
-  auto rows = index.entries();
   if (!rows) {
     // An index that is not there yet is made by the first row that goes into it.
-    if (rows.error().code != ErrorCode::kNotFound) return rows.error();
     if (stored->empty()) return {};
     rows = std::vector<Entry>{};
   }
@@ -88,7 +89,11 @@ Result<void> reconcile(Index& index, ObjectSource& source) {
   }
   std::vector<Key> gone;
   for (const auto& [key, row] : known) gone.push_back(key);
-  return gone.empty() ? Result<void>() : index.forget(gone);
+  if (!gone.empty()) {
+    if (auto forgotten = index.forget(gone); !forgotten) return forgotten;
+  }
+  const auto counted = index.usage();
+  return counted && !*counted ? index.count_usage() : Result<void>();
 }
 
 Result<std::vector<Entry>> list_entries(DiskLayer& layer, Index* index) {

@@ -41,7 +41,7 @@ void MemoryLayer::erase(const Key& key) {
   if (const auto found = slots_.find(key); found != slots_.end()) remove(found);
 }
 
-void MemoryLayer::remove(std::map<Key, Slot>::iterator slot) {
+void MemoryLayer::remove(Slots::iterator slot) {
   bytes_ -= slot->second.bytes;
   order_.erase(slot->second.position);
   slots_.erase(slot);

@@ -3,11 +3,12 @@
 #include <cstdint>
 #include <functional>
 #include <list>
-#include <map>
 #include <memory>
 #include <mutex>
+#include <unordered_map>
 #include <vector>
 
+#include "cache/key_hash.hpp"
 #include "cache/object.hpp"
 
 namespace broach::cache {
@@ -37,11 +38,13 @@ class MemoryLayer {
   };
 
   std::shared_ptr<const Object> use(Slot& slot);
-  void remove(std::map<Key, Slot>::iterator slot);
+  using Slots = std::unordered_map<Key, Slot, KeyHash>;
+
+  void remove(Slots::iterator slot);
 
   const std::uint64_t byte_budget_;
   mutable std::mutex mutex_;
-  std::map<Key, Slot> slots_;
+  Slots slots_;
   Order order_;  ///< Most recently used first.
   std::uint64_t bytes_ = 0;
 };

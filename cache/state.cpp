@@ -21,6 +21,12 @@ constexpr std::uint64_t kDefaultObjectBudget = 200'000;
 // Promotions are written, and synced, as the cache closes: a close must not take long.
 constexpr std::size_t kMaxPromotions = 64;
 constexpr std::size_t kMaxUses = 65'536;
+// Without an index that has counted, a budget is checked by listing the store: not at every
+// publish.
+constexpr std::uint64_t kListEvery = 64;
+// A publish brings an index in line with so many objects; more are left to a listing or an
+// eviction.
+constexpr std::size_t kMostToIndex = 4096;
 
 std::string_view hit_event(LayerKind kind) {
   switch (kind) {
@@ -279,11 +285,12 @@ Result<Hit> Cache::State::make(const KeyRecord& key, const Maker& maker) {
 
 void Cache::State::flush() {
   if (!can_write() || owner != getpid()) return;
-  std::map<Key, Use> noted;
+  std::map<Key, Use> noted;  // In the order of the index.
   std::set<Key> promoted;
   {
     const std::lock_guard lock(mutex);
-    noted.swap(uses);
+    noted.insert(uses.begin(), uses.end());
+    uses.clear();
     promoted.swap(promotions);
   }
   for (const Key& key : promoted) {
@@ -296,11 +303,14 @@ void Cache::State::flush() {
   if (!user->index.add_uses(noted)) reporter.count("uses_lost");
 }
 
-Result<Usage> Cache::State::usage() {
-  auto counted = user->index.usage();
-  if (counted) return counted;
+std::optional<Usage> Cache::State::usage() {
+  const auto counted = user->index.usage();
+  if (counted && *counted) return **counted;
+  if (stores % kListEvery != 1) return std::nullopt;
   const auto stored = user->store.list();
-  if (!stored) return stored.error();
+  if (!stored) return std::nullopt;
+  // An index that was made anew knows nothing of what was there before it.
+  if (counted && stored->size() <= kMostToIndex) (void)reconcile(user->index, user->store);
   Usage usage;
   usage.objects = stored->size();
   for (const StoredObject& object : *stored) usage.bytes += object.bytes;

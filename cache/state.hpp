@@ -12,12 +12,14 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "cache/cache.hpp"
 #include "cache/eviction.hpp"
 #include "cache/flight.hpp"
 #include "cache/index.hpp"
+#include "cache/key_hash.hpp"
 #include "cache/layers.hpp"
 #include "cache/memory.hpp"
 #include "cache/metrics.hpp"
@@ -69,7 +71,9 @@ struct Cache::State {
   void keep_budget();
   /// The budget that holds now: less than the cache's own on a file system that is nearly full.
   Budget budget_now(const Usage& used);
-  Result<Usage> usage();
+  /// What the user's directory holds: by its index, or by listing it. Absent where neither tells,
+  /// or a listing would come too often.
+  std::optional<Usage> usage();
 
   /// Every directory and bundle, the writable one first.
   std::vector<DiskLayer*> disk_layers();
@@ -100,7 +104,7 @@ struct Cache::State {
 
   std::mutex mutex;  ///< Guards what follows.
   std::set<Key> distrusted_keys;
-  std::map<Key, Use> uses;   ///< Not yet in the index.
+  std::unordered_map<Key, Use, KeyHash> uses;  ///< Not yet in the index.
   std::set<Key> promotions;  ///< Served by a read-only layer, not yet in the user's directory.
 };
 

@@ -111,7 +111,7 @@ Result<void> Store::check_signed(const Key& key, std::span<const std::byte> byte
 }
 
 Result<std::optional<Object>> Store::load_checked(
-    const Key& key, const std::function<Result<void>(const Object&)>& fits) {
+    const Key& key, LoadFor purpose, const std::function<Result<void>(const Object&)>& fits) {
   if (known_bad(key)) return std::optional<Object>{};
   // Twice at most: a writer may replace a damaged object while we look at it.
   for (int attempt = 0;; ++attempt) {
@@ -124,7 +124,7 @@ Result<std::optional<Object>> Store::load_checked(
       if (auto fine = fits(*loaded->object); !fine) loaded->object = fine.error();
     }
     if (loaded->object) {
-      if (!read_only()) touch(loaded->file);
+      if (purpose == LoadFor::kUse && !read_only()) touch(loaded->file);
       return std::optional<Object>(std::move(*loaded->object));
     }
     const Error& error = loaded->object.error();
@@ -135,7 +135,7 @@ Result<std::optional<Object>> Store::load_checked(
 }
 
 std::optional<Object> Store::find(const KeyRecord& key) {
-  auto found = load_checked(key.key, [&](const Object& object) -> Result<void> {
+  auto found = load_checked(key.key, LoadFor::kUse, [&](const Object& object) -> Result<void> {
     if (object.key.stream == key.stream) return {};
     return Error{ErrorCode::kDamaged,
                  "the object is another's: " + first_difference(key, object.key), ""};
@@ -153,7 +153,7 @@ std::optional<Object> Store::find(const KeyRecord& key) {
 }
 
 Result<std::optional<Object>> Store::read(const Key& key) {
-  return load_checked(key, [](const Object&) { return Result<void>(); });
+  return load_checked(key, LoadFor::kCheck, [](const Object&) { return Result<void>(); });
 }
 
 Result<void> Store::verify(const Key& key) {

@@ -82,8 +82,10 @@ class Store : public ObjectSource {
   std::string path_of(const Key& key) const;
   Result<Loaded> load(const Key& key);
   Result<void> check_signed(const Key& key, std::span<const std::byte> bytes);
+  /// Only what serves a request counts as a use of the object.
+  enum class LoadFor : std::uint8_t { kUse, kCheck };
   Result<std::optional<Object>> load_checked(
-      const Key& key, const std::function<Result<void>(const Object&)>& fits);
+      const Key& key, LoadFor purpose, const std::function<Result<void>(const Object&)>& fits);
   Result<void> put_once(const Key& key, std::span<const std::byte> encoded);
   bool set_aside_file(const Key& key, const OpenFile* file, std::string_view why);
   bool known_bad(const Key& key);

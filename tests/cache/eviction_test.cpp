@@ -1,6 +1,7 @@
 #include "cache/eviction.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include "cache/file_lock.hpp"
 #include "tests/cache/samples.hpp"
@@ -69,11 +70,16 @@ TEST_CASE("a report removes nothing and removing does what it said", "[cache][ev
   CHECK(report->removed.size() == 3);
   CHECK(report->objects_left == 2);
   CHECK(cache->verify()->objects == 5);
+  std::vector<Key> said;
+  for (const Entry& entry : report->removed) said.push_back(entry.key);
 
   request.mode = GcRequest::Mode::kRemove;
   const auto removed = cache->gc(request);
   REQUIRE(removed);
-  CHECK(removed->removed.size() == 3);
+  std::vector<Key> done;
+  for (const Entry& entry : removed->removed) done.push_back(entry.key);
+  CHECK(done == said);
+  for (const Key& key : said) CHECK_FALSE(fs::exists(object_path(dir.path(), key)));
   CHECK(removed->bytes_removed == report->bytes_removed);
   CHECK(removed->bytes_left == report->bytes_left);
   CHECK(cache->verify()->objects == 2);
@@ -116,6 +122,49 @@ TEST_CASE("publishing keeps the budget and warns when it thrashes", "[cache][evi
   CHECK(std::count_if(told.begin(), told.end(), [](const std::string& line) {
           return line.find("too small") != std::string::npos;
         }) == 1);
+}
+
+TEST_CASE("evicting what was not used for long is no thrashing", "[cache][eviction]") {
+  const TempDir dir;
+  {
+    Opened cache({dir.path()});
+    fill(cache, 10);
+  }
+  for (int i = 0; i < 10; ++i) {
+    const timespec times[2] = {{1'600'000'000, 0}, {0, UTIME_OMIT}};
+    const fs::path path = object_path(dir.path(), sample_object(std::to_string(i)).key.key);
+    REQUIRE(utimensat(AT_FDCWD, path.c_str(), times, 0) == 0);
+  }
+  fs::remove(dir.path() / "index.sqlite3");  // Its rows would know better.
+  CacheOptions options;
+  options.directories = {dir.path()};
+  options.object_budget = 10;
+  std::vector<std::string> told;
+  options.notice = [&](std::string_view line) { told.emplace_back(line); };
+  const auto cache = Cache::open(std::move(options));
+  cache->publish(sample_object("new"));
+  CHECK(cache->counters()["evicted"] == 2);
+  CHECK(cache->counters()["budget_thrashed"] == 0);
+  CHECK(told.empty());
+}
+
+TEST_CASE("an index that was lost does not unbind the budget", "[cache][eviction]") {
+  const TempDir dir;
+  const auto open = [&] {
+    CacheOptions options;
+    options.directories = {dir.path()};
+    options.object_budget = 12;
+    options.notice = [](std::string_view) {};
+    return Cache::open(std::move(options));
+  };
+  const auto publish = [&](int from, int to) {
+    const auto cache = open();
+    for (int i = from; i < to; ++i) cache->publish(sample_object(std::to_string(i)));
+  };
+  publish(0, 10);
+  fs::remove(dir.path() / "index.sqlite3");
+  publish(10, 16);
+  CHECK(open()->verify()->objects <= 12);
 }
 
 TEST_CASE("budgets are finite by default", "[cache][eviction]") {

@@ -1,5 +1,10 @@
 #include "cache/records.hpp"
 
+#include <SQLiteCpp/SQLiteCpp.h>
+
+#include <algorithm>
+#include <string>
+
 #include "cache/file.hpp"
 #include "cache/memo.hpp"
 #include "tests/cache/samples.hpp"
@@ -98,6 +103,40 @@ TEST_CASE("the journal merges equal shapes and is bounded", "[cache][records]") 
   REQUIRE(last != rows.end());
   CHECK(last->count == 3);
   CHECK(last->last_unix_ms == 4999);
+}
+
+TEST_CASE("the journal on disk merges what processes missed and drops the oldest beyond its bound",
+          "[cache][records]") {
+  constexpr int kBound = 10'000;
+  const TempDir dir;
+  Opened({dir.path()})->record_miss({"f", "first", "t", 1, 0});
+  {
+    SQLite::Database database((dir.path() / "index.sqlite3").string(), SQLite::OPEN_READWRITE);
+    SQLite::Transaction transaction(database);
+    SQLite::Statement row(database, "INSERT INTO journal VALUES ('f', ?, 't', 1, ?)");
+    for (int i = 1; i < kBound; ++i) {
+      row.bind(1, std::to_string(i));
+      row.bind(2, i);
+      row.exec();
+      row.reset();
+    }
+    transaction.commit();
+  }
+  CHECK(Opened({dir.path()})->journal()->size() == kBound);
+  Opened({dir.path()})->record_miss({"f", "9999", "t", 2, kBound});
+  CHECK(Opened({dir.path()})->journal()->size() == kBound);
+  Opened({dir.path()})->record_miss({"f", "new", "t", 1, kBound});
+  const auto rows = Opened({dir.path()})->journal();
+  REQUIRE(rows);
+  CHECK(rows->size() == kBound);
+  CHECK(rows->front().shape_json == "9999");
+  CHECK(rows->front().count == 3);
+  const auto has = [&](const char* shape) {
+    return std::any_of(rows->begin(), rows->end(),
+                       [&](const JournalRow& row) { return row.shape_json == shape; });
+  };
+  CHECK(has("new"));
+  CHECK_FALSE(has("first"));
 }
 
 TEST_CASE("a memo survives the process and needs no database", "[cache][memo]") {

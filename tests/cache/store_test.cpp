@@ -241,6 +241,23 @@ TEST_CASE("a use is dated in the object's file, also after the clock was set bac
   CHECK(std::abs(listed->front().used_unix_ms - now_unix_ms()) < 60'000);
 }
 
+TEST_CASE("a listing, a check and an inspection are no use of an object", "[cache][store]") {
+  const TempDir dir;
+  const Object object = sample_object("a");
+  OpenStore open(dir.path());
+  REQUIRE(open.store.put(object.key.key, encode(object)));
+  // Older than the last change: what a mount that keeps access times lazily would date anew.
+  const timespec times[2] = {{1'600'000'000, 0}, {0, UTIME_OMIT}};
+  REQUIRE(utimensat(AT_FDCWD, object_path(dir.path(), object.key.key).c_str(), times, 0) == 0);
+  REQUIRE(open.store.read_head(object.key.key));
+  REQUIRE(open.store.read(object.key.key));
+  REQUIRE(open.store.verify(object.key.key));
+  const auto used = [&] { return open.store.list()->front().used_unix_ms; };
+  CHECK(used() == std::int64_t{1'600'000'000'000});
+  REQUIRE(open.store.find(object.key));
+  CHECK(used() > std::int64_t{1'600'000'000'000});
+}
+
 TEST_CASE("objects are listed by prefix in the order of their keys", "[cache][store]") {
   const TempDir dir;
   OpenStore open(dir.path());
