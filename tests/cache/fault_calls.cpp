@@ -3,12 +3,16 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdarg>
+#include <cstdint>
 #include <cstdio>
 
 namespace broach::cache::test {
@@ -19,6 +23,7 @@ Fault armed;
 bool active = false;
 int seen = 0;
 int injected = 0;
+std::int64_t clock_off_s = 0;
 
 bool fails(std::string_view call) {
   if (!active || call != armed.call) return false;
@@ -26,6 +31,12 @@ bool fails(std::string_view call) {
   const bool hit = armed.span == Fault::Span::kOnce ? seen == armed.nth : seen >= armed.nth;
   if (!hit) return false;
   ++injected;
+  if (armed.meanwhile) {
+    active = false;  // What it does is no further trial.
+    armed.meanwhile();
+    active = true;
+    return false;
+  }
   errno = armed.error;
   return true;
 }
@@ -53,6 +64,8 @@ int disarm() {
   active = false;
   return injected;
 }
+
+void set_clock_off(std::int64_t seconds) { clock_off_s = seconds; }
 
 }  // namespace broach::cache::test
 
@@ -134,6 +147,31 @@ BROACH_FAULTY("ftruncate", int, ftruncate, (int fd, off_t bytes), (fd, bytes), n
 BROACH_FAULTY("ftruncate", int, ftruncate64, (int fd, off64_t bytes), (fd, bytes), noexcept)
 BROACH_FAULTY("faccessat", int, faccessat, (int at, const char* path, int mode, int flags),
               (at, path, mode, flags), noexcept)
+
+BROACH_FAULTY("socket", int, socket, (int domain, int type, int protocol), (domain, type, protocol),
+              noexcept)
+BROACH_FAULTY("connect", int, connect, (int fd, const struct sockaddr* to, socklen_t bytes),
+              (fd, to, bytes), )
+BROACH_FAULTY("poll", int, poll, (struct pollfd * fds, nfds_t count, int timeout_ms),
+              (fds, count, timeout_ms), )
+BROACH_FAULTY("recv", ssize_t, recv, (int fd, void* to, size_t bytes, int flags),
+              (fd, to, bytes, flags), )
+BROACH_FAULTY("send", ssize_t, send, (int fd, const void* from, size_t bytes, int flags),
+              (fd, from, bytes, flags), )
+BROACH_FAULTY("getsockopt", int, getsockopt,
+              (int fd, int level, int option, void* to, socklen_t* bytes),
+              (fd, level, option, to, bytes), noexcept)
+BROACH_FAULTY("setsockopt", int, setsockopt,
+              (int fd, int level, int option, const void* from, socklen_t bytes),
+              (fd, level, option, from, bytes), noexcept)
+
+extern "C" __attribute__((visibility("default"))) int clock_gettime(clockid_t clock,
+                                                                    struct timespec* to) noexcept {
+  BROACH_REAL(clock_gettime);
+  const int status = real(clock, to);
+  if (clock == CLOCK_REALTIME) to->tv_sec += broach::cache::test::clock_off_s;
+  return status;
+}
 
 extern "C" __attribute__((visibility("default"))) DIR* fdopendir(int fd) noexcept {
   BROACH_REAL(fdopendir);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <string_view>
 
 namespace broach::cache::test {
@@ -14,6 +16,9 @@ struct Fault {
   /// Whether a call that is said to have failed was done: a network file system may lose the
   /// answer.
   enum class Effect { kNone, kDone } effect = Effect::kNone;
+  /// What happens just before the call, which then succeeds: another process's deed, or a death.
+  /// Empty: the call fails.
+  std::function<void()> meanwhile = {};
 };
 
 /// The calls that can be made to fail.
@@ -23,7 +28,15 @@ inline constexpr std::string_view kFaultyCalls[] = {
     "fstat",     "stat",   "fstatat",   "futimens", "fchmodat", "ftruncate", "faccessat",
     "fdatasync", "fcntl",  "fdopendir", "readdir"};
 
+/// Those by which a remote is asked.
+inline constexpr std::string_view kNetworkCalls[] = {"socket", "connect",    "poll",      "recv",
+                                                     "send",   "getsockopt", "setsockopt"};
+
 void arm(const Fault& fault);
+
+/// Sets this process's wall clock off by so much from then on. Files are dated by the kernel, whose
+/// clock stays.
+void set_clock_off(std::int64_t seconds);
 
 /// Lets every call through again; says how often a call was made to fail.
 int disarm();

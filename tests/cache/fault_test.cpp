@@ -4,8 +4,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <string>
+#include <vector>
 
 #include "tests/cache/fault_calls.hpp"
+#include "tests/cache/remote/live_server.hpp"
+#include "tests/cache/remote/machine.hpp"
 #include "tests/cache/samples.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/child_process.hpp"
@@ -46,26 +51,90 @@ std::string name_of(int i) { return std::to_string(i); }
 
 }  // namespace
 
-TEST_CASE("no failing system call fails a request or leaves damage", "[cache][fault]") {
+namespace {
+
+// Lets something happen at every call of one kind; returns how often it did.
+int try_calls(const std::string& trial, const std::string& call, const std::string& url = "") {
   // In memory where that is possible: the trials are many and each of them syncs.
   const fs::path memory = "/dev/shm";
   const TempDir dir(access(memory.c_str(), W_OK) == 0 ? memory : fs::temp_directory_path());
+  std::vector<std::string> words = {dir.path().string(), trial, call};
+  if (!url.empty()) words.push_back(url);
+  ChildProcess worker(BROACH_CACHE_FAULT_WORKER, words);
+  const std::string happened = worker.read_line();
+  INFO(trial << " at " << call << ": " << happened);
+  CHECK(worker.wait() == 0);
+  return happened.empty() ? 0 : std::stoi(happened);
+}
+
+// Rarely used calls may not occur at all; those that the cache is made of must.
+bool needed(std::string_view call) {
+  constexpr std::string_view kNeeded[] = {"openat",  "mkdirat", "pread",    "write",
+                                          "fsync",   "flock",   "renameat", "fstat",
+                                          "fstatat", "fcntl",   "readdir"};
+  return std::find(std::begin(kNeeded), std::end(kNeeded), call) != std::end(kNeeded);
+}
+
+}  // namespace
+
+TEST_CASE("no failing system call fails a request or leaves damage", "[cache][fault]") {
   for (const std::string_view call : test::kFaultyCalls) {
-    ChildProcess worker(BROACH_CACHE_FAULT_WORKER, {dir.path().string(), std::string(call)});
-    const std::string injected = worker.read_line();
-    INFO(call << ": " << injected << " faults");
-    CHECK(worker.wait() == 0);
-    // Rarely used calls may not occur at all; those that the cache is made of must.
-    for (const std::string_view needed : {"openat", "mkdirat", "pread", "write", "fsync", "flock",
-                                          "renameat", "fstat", "fstatat", "fcntl", "readdir"}) {
-      if (call == needed) CHECK(injected > "0");
-    }
+    const int faults = try_calls("errors", std::string(call));
+    if (needed(call)) CHECK(faults > 0);
   }
+}
+
+TEST_CASE("no failing system call of a layer, a bundle, a signature or an export does harm",
+          "[cache][fault]") {
+  for (const std::string_view call : test::kFaultyCalls) {
+    const int faults = try_calls("layers", std::string(call));
+    if (needed(call) && call != "fcntl") CHECK(faults > 0);
+  }
+}
+
+TEST_CASE("no failing system call on the way to a remote does harm", "[cache][fault][remote]") {
+  const std::string scheme = GENERATE("redis", "http");
+  const auto server =
+      scheme == "http" ? remote::test::LiveServer::nginx() : remote::test::LiveServer::redis();
+  if (!server) BROACH_SKIP("no nginx, or no redis-server, on this machine");
+  {
+    const auto maker = remote::test::Machine().with_remote(server->url(scheme)).open();
+    REQUIRE(remote::test::ask(*maker, sample_object("made")));
+    REQUIRE(maker->drain_uploads(std::chrono::seconds(60)));
+  }
+  int faults = 0;
+  for (const std::string_view call : test::kNetworkCalls) {
+    faults += try_calls("remote", std::string(call), server->url(scheme));
+  }
+  CHECK(faults > 100);
+}
+
+TEST_CASE("a process that is killed at any system call leaves a cache that works",
+          "[cache][fault][crash]") {
+  for (const std::string_view call : test::kFaultyCalls) {
+    const int kills = try_calls("kills", std::string(call));
+    if (needed(call)) CHECK(kills > 0);
+  }
+}
+
+TEST_CASE("a cache whose directory vanishes at any system call goes on", "[cache][fault]") {
+  for (const std::string_view call : test::kFaultyCalls) {
+    const int removals = try_calls("vanishing", std::string(call));
+    if (needed(call)) CHECK(removals > 0);
+  }
+}
+
+TEST_CASE("a link that is planted while a cache is used is not followed", "[cache][fault]") {
+  for (const char* call : {"open", "openat", "renameat"}) CHECK(try_calls("planted", call) > 0);
+}
+
+TEST_CASE("a clock that is set back fails no request and forgets nothing", "[cache][fault]") {
+  CHECK(try_calls("clock", "-") == 3);
 }
 
 TEST_CASE("the fault trials notice a broken promise", "[cache][fault]") {
   const TempDir dir;
-  ChildProcess worker(BROACH_CACHE_FAULT_WORKER, {dir.path().string(), "--self-test"});
+  ChildProcess worker(BROACH_CACHE_FAULT_WORKER, {dir.path().string(), "self-test", "-"});
   CHECK(worker.wait() == 1);
 }
 
@@ -162,6 +231,29 @@ TEST_CASE("a disk that is full from the start is memory only", "[cache][fault]")
   CHECK(cache->find_or_make(object.key, [&](const Stage&) -> Result<Object> { return object; }));
   CHECK(cache->find(object.key));
   CHECK(cache.notices->size() <= 2);
+}
+
+TEST_CASE("a read-only root serves what is on it and keeps the rest in memory, said once",
+          "[cache][fault]") {
+  const bool filled = GENERATE(true, false);
+  const SmallDisk disk("size=1m");
+  if (!disk.mounted()) BROACH_SKIP("mounting a tmpfs needs root");
+  const fs::path home = disk.path() / "home" / ".cache" / "broach";
+  const Object before = sample_object("before");
+  if (filled) Opened({home})->publish(before);
+  REQUIRE(mount("none", disk.path().c_str(), "tmpfs", MS_REMOUNT | MS_RDONLY, "") == 0);
+  Opened cache({home});
+  CHECK(cache->find(before.key).has_value() == filled);
+  for (int i = 0; i < 3; ++i) {
+    const Object object = sample_object(name_of(i));
+    CHECK(cache->find_or_make(object.key, [&](const Stage&) -> Result<Object> { return object; }));
+    CHECK(cache->find(object.key));
+  }
+  (void)cache->entries();
+  // One line for the directory, one that says what follows from it.
+  CHECK(cache.notices->size() == 2);
+  CHECK(cache.told("Read-only file system"));
+  CHECK(cache.told("kept in memory only"));
 }
 
 TEST_CASE("a file system that turns read-only while it is used is read", "[cache][fault]") {

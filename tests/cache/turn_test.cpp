@@ -1,7 +1,9 @@
 #include "cache/turn.hpp"
 
 #include <fcntl.h>
+#include <unistd.h>
 
+#include <optional>
 #include <thread>
 
 #include "tests/cache/samples.hpp"
@@ -111,17 +113,26 @@ TEST_CASE("nobody notices when a waiter is killed", "[cache][turn][multiprocess]
   const TempDir dir;
   Opened cache({dir.path()});
   const Object object = sample_object("a");
-  const auto hit = cache->find_or_make(object.key, [&](const Stage&) -> Result<Object> {
-    ChildProcess waiter(
-        kWorker, {"make", dir.path().string(), "a", "0", (dir.path() / "compiles").string()});
+  std::optional<ChildProcess> other;
+  const auto hit = cache->find_or_make(object.key, [&](const Stage& stage) -> Result<Object> {
+    stage("compile");
+    ChildProcess waiter(kWorker, {"wait", dir.path().string(), "a"});
+    other.emplace(kWorker, std::vector<std::string>{"wait", dir.path().string(), "a"});
     CHECK(waiter.read_line() == "ready");
-    waiter.write_line();
+    CHECK(other->read_line() == "ready");
     waiter.signal(SIGKILL);
     CHECK(waiter.wait() == -SIGKILL);
+    const auto holder = cache->holder(object.key.key);
+    CHECK((holder && holder->pid == getpid() && holder->stage == "compile"));
     return object;
   });
   CHECK(hit);
+  // Who waited beside it is served all the same.
+  REQUIRE(other);
+  CHECK(other->wait() == 0);
+  CHECK(cache->counters()["made"] == 1);
   CHECK(test::files_in(dir.path() / "locks") == 0);
+  CHECK(test::files_in(dir.path() / "tmp") == 0);
 }
 
 TEST_CASE("a holder that is stopped is not waited for", "[cache][turn][multiprocess]") {

@@ -55,6 +55,20 @@ int make(const std::string& directory, const std::string& name, int ms, const st
   return right ? 0 : 3;
 }
 
+// wait DIR NAME: asks for one key that another process makes; "ready" once it waits for it.
+int wait(const std::string& directory, const std::string& name) {
+  const auto cache = open_cache(directory);
+  std::thread watcher([&] {
+    while (cache->counters()["lock_waited"] == 0) std::this_thread::yield();
+    ready();
+  });
+  const Object object = test::sample_object(name);
+  const auto hit =
+      cache->find_or_make(object.key, [&](const Stage&) -> Result<Object> { return object; });
+  watcher.join();
+  return hit && *hit->object == object ? 0 : 3;
+}
+
 // fail DIR NAME LOG: as make, with a compiler that refuses.
 int fail(const std::string& directory, const std::string& name, const std::string& log) {
   const auto cache = open_cache(directory);
@@ -122,7 +136,15 @@ bool churn_round(const std::string& directory, std::mt19937& random) {
       const std::size_t bytes = hit->object->payload.size() == 1000 ? 1000 : 8919;
       if (*hit->object != test::sample_object(name, bytes)) return false;
     }
-    if (!hit || random() % 4 == 0) cache->publish(object);
+    if (!hit) {
+      // Under the key's lock, where a kill leaves what it leaves.
+      const auto made = cache->find_or_make(object.key, [&](const Stage& stage) -> Result<Object> {
+        stage("compile");
+        return object;
+      });
+      if (!made || made->object->key != object.key) return false;
+    }
+    if (random() % 4 == 0) cache->publish(object);
     if (random() % 16 == 0) {
       GcRequest request;
       request.keys = {object.key.key};
@@ -164,6 +186,7 @@ int run(int argc, char* argv[]) {
   if (words.size() == 5 && words[0] == "make") {
     return make(words[1], words[2], std::stoi(words[3]), words[4]);
   }
+  if (words.size() == 3 && words[0] == "wait") return wait(words[1], words[2]);
   if (words.size() == 4 && words[0] == "fail") return fail(words[1], words[2], words[3]);
   if (words.size() == 4 && words[0] == "hold") return hold(words[1], words[2], words[3]);
   if (words.size() == 5 && words[0] == "fleet-hold") {
