@@ -3,9 +3,11 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/temp_dir.hpp"
+#include "tests/tools/made_objects.hpp"
 #include "tests/tools/program.hpp"
 
 using namespace broach::test;
@@ -77,16 +79,34 @@ TEST_CASE("a cache on a full file system keeps nothing, and warm says so", "[too
   CHECK(ended.err.find(".cache/broach") != std::string::npos);
 }
 
-TEST_CASE("gc says what it would remove, then removes it", "[tools][damage]") {
+TEST_CASE("gc says what it would remove, and removes exactly that", "[tools][damage]") {
   const TempDir dir;
   const Program program(dir.path());
-  give_warmed_cache(program);
+  for (const char* name : {"a", "b", "c", "d"}) publish_in(program.cache(), made_object(name));
+  const auto keys_of = [](const Json& rows) {
+    std::vector<std::string> keys;
+    for (const Json& row : rows) keys.push_back(row["key"]);
+    return keys;
+  };
+  const auto entries = [&] { return Json::parse(program.run({"ls", "--json"}).out); };
+  const Json before = entries();
+  REQUIRE(before.size() == 4);
   const Json would =
-      Json::parse(program.run({"gc", "--max-bytes", "1", "--dry-run", "--json"}).out);
+      Json::parse(program.run({"gc", "--max-objects", "1", "--dry-run", "--json"}).out);
   CHECK(would["dry_run"] == true);
-  CHECK(would["removed"].size() >= 1);
-  CHECK(Json::parse(program.run({"ls", "--json"}).out).size() >= 1);
-  const std::string key = would["removed"][0]["key"];
+  CHECK(would["removed"].size() == 3);
+  CHECK(would["objects_left"] == 1);
+  CHECK(keys_of(entries()) == keys_of(before));
+  CHECK(program.run({"gc", "--max-objects", "1", "--dry-run"}).out.find("would remove 3 objects") !=
+        std::string::npos);
+
+  const Json did = Json::parse(program.run({"gc", "--max-objects", "1", "--json"}).out);
+  CHECK(did["dry_run"] == false);
+  CHECK(keys_of(did["removed"]) == keys_of(would["removed"]));
+  CHECK(did["bytes_removed"] == would["bytes_removed"]);
+  const Json left = entries();
+  REQUIRE(left.size() == 1);
+  const std::string key = left[0]["key"];
   const Ended removed = program.run({"gc", "--key", key, "--json"});
   CHECK(removed.status == 0);
   CHECK(Json::parse(removed.out)["removed"].size() == 1);

@@ -1,8 +1,14 @@
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <vector>
 
+#include "cache/file_lock.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "tests/tools/program.hpp"
@@ -94,6 +100,24 @@ TEST_CASE("what was warmed is listed, shown, explained, checked and not compiled
   for (const Json& row : why["nearest"]["differences"]) differing.insert(row["field"]);
   CHECK(differing.count("shape.checked") == 1);
   CHECK(differing.count("target") == 0);
+
+  // While a process makes the missing one, whoever asks is told which, at what, and for how long.
+  CHECK(why["being_made_by"].is_null());
+  const auto locks = program.cache() / "locks";
+  std::filesystem::create_directory(locks);
+  std::filesystem::permissions(locks, std::filesystem::perms::owner_all);
+  const broach::cache::Fd folder(open(locks.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  auto lock = broach::cache::FileLock::try_take(folder.get(), why["key"].get<std::string>());
+  REQUIRE(lock);
+  REQUIRE(lock->has_value());
+  (*lock)->write("4711 0 1 compile\n");
+  const std::vector<std::string> asked = {"explain", words + " checked=on", "--target", "host"};
+  const Json maker = Json::parse(
+      program.run({asked[0], asked[1], asked[2], asked[3], "--json"}).out)["being_made_by"];
+  CHECK(maker["pid"] == 4711);
+  CHECK(maker["stage"] == "compile");
+  CHECK(maker["seconds"] > 1e9);
+  CHECK(program.run(asked).out.find("process 4711 makes it") != std::string::npos);
 }
 
 TEST_CASE("shards cover a manifest without overlap", "[tools][warm]") {

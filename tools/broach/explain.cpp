@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "specializer/plan.hpp"
@@ -20,26 +22,39 @@ struct Wanted {
   bool offline = false;
 };
 
-Json to_document(const specializer::Plan& plan, const Coverage& answer) {
+/// Who compiles the shape at this moment.
+using Maker = std::optional<cache::Holder>;
+
+Json row_of(const Maker& maker) {
+  if (!maker) return nullptr;
+  return {{"pid", maker->pid}, {"stage", maker->stage}, {"seconds", maker->seconds}};
+}
+
+Json to_document(const specializer::Plan& plan, const Coverage& answer, const Maker& maker) {
   Json json = {{"key", answer.key ? Json(answer.key->hex()) : Json(nullptr)},
                {"target", plan.target.name},
                {"shape", parsed(plan.shape_json)},
                {"compilers", answer.makers == Makers::kAny ? "any" : "this machine's"},
                {"hit", answer.hit.has_value()},
                {"layer", nullptr},
+               {"being_made_by", row_of(maker)},
                {"why", answer.why},
                {"nearest", answer.nearest ? to_json(*answer.nearest) : Json(nullptr)}};
   if (answer.hit) json["layer"] = to_json(answer.hit->layer);
   return json;
 }
 
-std::string to_text(const specializer::Plan& plan, const Coverage& answer) {
+std::string to_text(const specializer::Plan& plan, const Coverage& answer, const Maker& maker) {
   std::string text = fmt::format(
       "{} for {}: {}\nkey {}\n", plan.family, plan.target.name, shape_text(plan.shape_json),
       answer.key ? answer.key->hex() : "of any compiler, as there is none for this target");
   if (answer.hit) {
     return text + fmt::format("hit, in {} layer {}\n", name_of(answer.hit->layer.kind),
                               answer.hit->layer.name);
+  }
+  if (maker) {
+    text += fmt::format("process {} makes it, for {} so far (stage: {})\n", maker->pid,
+                        duration_text(maker->seconds), one_line(maker->stage));
   }
   const std::string miss = answer.why.empty() ? "miss" : "miss: " + one_line(answer.why);
   if (!answer.nearest)
@@ -73,11 +88,12 @@ Result<ExitStatus> explain(Session& session, const Wanted& wanted) {
                                wanted.offline ? Makers::kAny : Makers::kThisMachines);
   if (!report) return report.error();
   const Coverage& answer = report->rows.front();
+  const Maker maker = answer.hit || !answer.key ? std::nullopt : (*cache)->holder(*answer.key);
   Output& output = session.output();
   if (output.json()) {
-    output.document(to_document(*plan, answer));
+    output.document(to_document(*plan, answer, maker));
   } else {
-    output.text(to_text(*plan, answer));
+    output.text(to_text(*plan, answer, maker));
   }
   return answer.hit ? ExitStatus::kSuccess : ExitStatus::kDoesNotHold;
 }
