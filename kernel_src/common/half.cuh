@@ -6,6 +6,11 @@
 #include "common/ops.cuh"
 #include "common/platform.cuh"
 
+// sm_75 neither rounds to bf16 nor to pairs.
+#if defined(BROACH_CUDA) && __CUDA_ARCH__ >= 800
+#define BROACH_HALF_CONVERSIONS 1
+#endif
+
 namespace broach {
 
 enum class Half : unsigned char { kBf16, kF16 };
@@ -37,7 +42,7 @@ BROACH_DEVICE float widen(unsigned short bits) {
 /// The nearest 16-bit value, ties to even.
 template <Half kHalf>
 BROACH_DEVICE unsigned short narrow(float value) {
-#if defined(BROACH_CUDA)
+#if defined(BROACH_HALF_CONVERSIONS)
   // One instruction with these bits, the NaN included (tests/kernel_src/probe_test.cpp compares).
   unsigned short narrowed;
   if constexpr (kHalf == Half::kBf16) {
@@ -71,7 +76,7 @@ BROACH_DEVICE unsigned short narrow(float value) {
 /// Two of them, `low` in the low half.
 template <Half kHalf>
 BROACH_DEVICE unsigned narrow_pair(float low, float high) {
-#if defined(BROACH_CUDA)
+#if defined(BROACH_HALF_CONVERSIONS)
   unsigned pair;
   if constexpr (kHalf == Half::kBf16) {
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));

@@ -29,10 +29,10 @@ constexpr int kRuns = kChunkKeys / kRunKeys;
 constexpr int kPartThreads = kRuns * 32;
 constexpr int kMergeThreads = 128;
 
-BROACH_DEVICE constexpr int min_of(int a, int b) { return a < b ? a : b; }
-BROACH_DEVICE constexpr int max_of(int a, int b) { return a > b ? a : b; }
-BROACH_DEVICE constexpr int at_least_pow2(int n) {
-  return n <= 1 ? 1 : 2 * at_least_pow2((n + 1) / 2);
-}
+// Constants at namespace scope are made of these: HIP refuses a __device__ function there, and
+// takes a constexpr one without an attribute for both sides.
+constexpr int min_of(int a, int b) { return a < b ? a : b; }
+constexpr int max_of(int a, int b) { return a > b ? a : b; }
+constexpr int at_least_pow2(int n) { return n <= 1 ? 1 : 2 * at_least_pow2((n + 1) / 2); }
 
 }  // namespace broach::chunk256

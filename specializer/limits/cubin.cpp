@@ -308,7 +308,8 @@ Result<std::vector<LaunchLimits>> read_cubin(std::span<const KernelEntry> entrie
   }
   const std::uint32_t number = chip_number(*image);
   const std::string chip = fmt::format("sm_{}", number);
-  if (target.name != chip && target.name != chip + "a") {
+  // What an `a` or an `f` adds is not in the flags.
+  if (target.name != chip && target.name != chip + "a" && target.name != chip + "f") {
     return damaged(fmt::format("it was built for {}, not for {}", chip, target.name));
   }
   CubinReader reader(*image, target, number, compile_log);

@@ -1,5 +1,7 @@
 #include <cstdlib>
 
+#include "specializer/limits.hpp"
+#include "specializer/plan.hpp"
 #include "tests/specializer/compile_support.hpp"
 #include "tests/support/catch.hpp"
 
@@ -81,6 +83,27 @@ TEST_CASE("hiprtc finds its device libraries", "[specializer][compile]") {
       tiny_plan(amd("gfx90a"), "int(fmaf(sqrtf(float(*out)), expf(1.0f / *out), 1.0f))"));
   INFO(identity->words << (output ? "" : output.error().message + "\n" + output.error().detail));
   CHECK(output);
+}
+
+TEST_CASE("both hiprtcs compile a kernel, with limits that read", "[specializer][compile]") {
+  auto options = compilers_options();
+  const bool newer = GENERATE(false, true);
+  if (newer) options.hiprtc_prefix = hiprtc_prefix();
+  Compilers compilers(options);
+  const auto identity = compilers.identity(amd("gfx90a"));
+  if (!identity || (newer && options.hiprtc_prefix.empty())) BROACH_SKIP("no such hiprtc");
+  WindowRowsShape shape;
+  shape.head_dim = 64;
+  shape.gqa_ratio = 2;
+  shape.window = 512;
+  const auto made = plan(shape, *parse_target("gfx90a"));
+  REQUIRE(made);
+  const auto output = compilers.compile(*made);
+  INFO(identity->words << (output ? "" : output.error().message + "\n" + output.error().detail));
+  REQUIRE(output);
+  const auto limits = read_limits(*made, output->binary, output->log);
+  REQUIRE(limits);
+  CHECK(limits->size() == made->entries.size());
 }
 
 TEST_CASE("the system's hiprtc and a prefix's are two compilers", "[specializer][identity]") {

@@ -78,7 +78,7 @@ TEST_CASE("limits read from a cubin are ptxas's own report on every target",
   if (nvcc.empty() || ptxas.empty()) BROACH_SKIP("no nvcc and ptxas");
   const test::TempDir dir;
   const std::string ptx = (dir.path() / "zoo.ptx").string();
-  run_command(nvcc + " -ptx -arch=compute_80 " + data_path("limits_zoo.cu") + " -o " + ptx);
+  run_command(nvcc + " -ptx -arch=compute_75 " + data_path("limits_zoo.cu") + " -o " + ptx);
   for (const std::string_view name : known_targets()) {
     const Target target = *parse_target(name);
     if (target.vendor != Vendor::kNvidia) continue;

@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "specializer/chips.hpp"
 #include "specializer/host_model.hpp"
 #include "specializer/options.hpp"
 #include "tests/support/catch.hpp"
@@ -21,7 +22,7 @@ TEST_CASE("every known target reads back under its own name", "[specializer][tar
     CHECK((target->registers_per_block > 0) == (target->vendor != Vendor::kHost));
     CHECK(target->least_driver.empty() == (target->vendor != Vendor::kNvidia));
   }
-  CHECK(names.size() == 24);
+  CHECK(names.size() == 61);
 }
 
 TEST_CASE("a target states its chip's facts", "[specializer][target]") {
@@ -34,9 +35,11 @@ TEST_CASE("a target states its chip's facts", "[specializer][target]") {
     std::uint32_t registers;
   };
   const Row row = GENERATE(values<Row>({
+      {"sm_75", Vendor::kNvidia, 32, MatrixStep::kNone, 65536, 65536},
       {"sm_80", Vendor::kNvidia, 32, MatrixStep::kTwoK8, 166912, 65536},
       {"sm_89", Vendor::kNvidia, 32, MatrixStep::kTwoK8, 101376, 65536},
       {"sm_90a", Vendor::kNvidia, 32, MatrixStep::kOneK16, 232448, 65536},
+      {"sm_100f", Vendor::kNvidia, 32, MatrixStep::kOneK16, 232448, 65536},
       {"sm_121a", Vendor::kNvidia, 32, MatrixStep::kOneK16, 101376, 65536},
       {"gfx90a", Vendor::kAmd, 64, MatrixStep::kMfma, 65536, 131072},
       {"gfx950", Vendor::kAmd, 64, MatrixStep::kMfma, 163840, 131072},
@@ -85,11 +88,38 @@ TEST_CASE("an unknown target is refused with those that are known", "[specialize
   CHECK(target.error().message.find("gfx1151") != std::string::npos);
 }
 
-TEST_CASE("a family's plain name points at the architecture-specific one",
-          "[specializer][target]") {
-  const auto target = parse_target("sm_90");
+TEST_CASE("a chip under another compiler's name points at its target", "[specializer][target]") {
+  const std::string name = GENERATE("compute_90a", "90a", "SM_90a");
+  const auto target = parse_target(name);
   REQUIRE_FALSE(target);
-  CHECK(target.error().message.find("sm_90a works") != std::string::npos);
+  CHECK(target.error().message.find("; sm_90a works") != std::string::npos);
+}
+
+TEST_CASE("a family has a plain, a chip's own and a family's target where NVRTC has one",
+          "[specializer][target]") {
+  for (const std::string_view family : {"sm_100", "sm_103", "sm_110", "sm_120", "sm_121"}) {
+    for (const std::string_view suffix : {"", "a", "f"}) {
+      const std::string name = std::string(family) + std::string(suffix);
+      INFO(name);
+      const auto target = parse_target(name);
+      REQUIRE(target);
+      CHECK(target->arch == name);
+      CHECK(target->matrix_step == MatrixStep::kOneK16);
+    }
+  }
+  CHECK(parse_target("sm_90"));
+  CHECK_FALSE(parse_target("sm_90f"));
+  CHECK_FALSE(parse_target("sm_80a"));
+}
+
+TEST_CASE("what a compiler states and broach has no target for has a reason or none is known",
+          "[specializer][target]") {
+  for (const std::string_view name : {"gfx600", "gfx705", "gfx11-generic"}) {
+    CHECK_FALSE(parse_target(name));
+    CHECK_FALSE(why_no_target(name).empty());
+  }
+  CHECK(why_no_target("gfx1300").empty());
+  for (const std::string_view name : known_targets()) CHECK(why_no_target(name).empty());
 }
 
 TEST_CASE("host is this machine's host target", "[specializer][target]") {

@@ -131,8 +131,10 @@ class Hiprtc final : public Compiler {
     for (std::size_t i = 0; i < count; ++i) {
       const char* name = nullptr;
       if (isa_name(i, &name) != 0 || name == nullptr) continue;
+      // "amdgcn-amd-amdhsa--gfx9-4-generic": the chip follows the empty environment.
       const std::string_view triple = name;
-      opened_.targets.emplace_back(triple.substr(triple.rfind('-') + 1));
+      const std::size_t dashes = triple.rfind("--");
+      if (dashes != std::string_view::npos) opened_.targets.emplace_back(triple.substr(dashes + 2));
     }
     std::size_t major = 0;
     std::size_t minor = 0;
