@@ -110,16 +110,19 @@ Turn Turn::take(Directory& directory, const Key& key, Reporter& reporter,
   Watch watch(key, reporter, patience);
   auto nap = kFirstNap;
   for (;; turn.waited_ = true) {
+    // The object first: of many that wait for it, none then needs the lock, let alone makes its
+    // file.
+    if (turn.waited_ && (turn.served_ = found())) return turn;
     auto lock = FileLock::try_take(turn.folder_->get(), key.hex());
     if (!lock) {
       reporter.count("lock_unavailable");
       return turn;
     }
-    if (lock->has_value()) turn.lock_.emplace(std::move(**lock));
-    // Also with the lock in hand: its last holder may have stored the object.
-    turn.served_ = found();
-    if (turn.served_) return turn;
-    if (turn.lock_) {
+    if (lock->has_value()) {
+      turn.lock_.emplace(std::move(**lock));
+      // Its last holder may have stored the object.
+      turn.served_ = found();
+      if (turn.served_) return turn;
       if (turn.waited_ && turn.last_was_not_stored()) {
         reporter.count("lock_not_needed");
         turn.lock_->keep_file();
