@@ -35,6 +35,8 @@ std::optional<Failure> failure_from(const Key& key, std::string_view text) {
   const auto created = parse_number(value("created"));
   const auto expires = parse_number(value("expires"));
   if (!code || !created || !expires) return std::nullopt;
+  // A time before all times has no distance to now.
+  if (*created < 0 || *expires < 0) return std::nullopt;
   Failure failure;
   failure.key = key;
   failure.target = value("target");

@@ -31,6 +31,11 @@ std::uint64_t unsigned_at(const SQLite::Statement& row, int at) {
   return static_cast<std::uint64_t>(std::max<std::int64_t>(row.getColumn(at).getInt64(), 0));
 }
 
+// A time before all times has no distance to now.
+std::int64_t time_at(const SQLite::Statement& row, int at) {
+  return std::max<std::int64_t>(row.getColumn(at).getInt64(), 0);
+}
+
 std::string text_at(const SQLite::Statement& row, int at) { return row.getColumn(at).getString(); }
 
 Key key_at(const SQLite::Statement& row, int at) {
@@ -94,8 +99,8 @@ Failure failure_at(const SQLite::Statement& row) {
   failure.compiler = text_at(row, 2);
   failure.error = {static_cast<ErrorCode>(row.getColumn(3).getInt()), text_at(row, 4),
                    text_at(row, 5)};
-  failure.created_unix_ms = row.getColumn(6).getInt64();
-  failure.expires_unix_ms = row.getColumn(7).getInt64();
+  failure.created_unix_ms = time_at(row, 6);
+  failure.expires_unix_ms = time_at(row, 7);
   return failure;
 }
 
@@ -178,8 +183,8 @@ Result<std::vector<Entry>> Index::entries() {
       entry.description = description_at(row, 1);
       entry.bytes = unsigned_at(row, 7);
       entry.compile_ms = row.getColumn(8).getUInt();
-      entry.created_unix_ms = row.getColumn(9).getInt64();
-      entry.last_used_unix_ms = row.getColumn(10).getInt64();
+      entry.created_unix_ms = time_at(row, 9);
+      entry.last_used_unix_ms = time_at(row, 10);
       entry.hits = unsigned_at(row, 11);
     }
     return entries;
@@ -318,7 +323,7 @@ Result<std::vector<Receipt>> Index::receipts(const Key& key) {
     std::vector<Receipt> all;
     while (row.executeStep()) {
       all.push_back({key_at(row, 0), text_at(row, 1), text_at(row, 2), text_at(row, 3),
-                     text_at(row, 4), row.getColumn(5).getInt64()});
+                     text_at(row, 4), time_at(row, 5)});
     }
     return all;
   });
@@ -352,7 +357,7 @@ Result<std::vector<JournalRow>> Index::journal() {
     std::vector<JournalRow> rows;
     while (row.executeStep()) {
       rows.push_back({text_at(row, 0), text_at(row, 1), text_at(row, 2), unsigned_at(row, 3),
-                      row.getColumn(4).getInt64()});
+                      time_at(row, 4)});
     }
     return rows;
   });

@@ -359,6 +359,43 @@ TEST_CASE("rows beside the objects survive the process", "[cache][index]") {
   CHECK(cache->journal()->empty());
 }
 
+TEST_CASE("an index's rows may hold anything, and what is asked goes on", "[cache][index]") {
+  const TempDir dir;
+  fill(dir.path());
+  // Types, lengths, bytes and numbers that nothing here writes.
+  sql(dir.path(),
+      "UPDATE entry SET bytes = -9223372036854775808, hits = -1, compile_ms = 99999999999, "
+      "created = 9223372036854775807, last_used = -9223372036854775808, shape = x'00ff7b', "
+      "family = char(27) || '[2J', kind = zeroblob(100), compiler = ''");
+  sql(dir.path(),
+      "INSERT INTO entry SELECT 'no key', source_hash, target, family, shape, compiler, "
+      "kind, 1, digest, 1, 1, 1, 1 FROM entry LIMIT 1");
+  sql(dir.path(), "UPDATE launch_limit SET registers = -1, source = x'ff', spill_bytes = 'many'");
+  sql(dir.path(),
+      "INSERT INTO journal VALUES ('', replace(hex(zeroblob(50000)), '00', '['), 'sm_0', "
+      "-5, -9223372036854775808)");
+  sql(dir.path(),
+      "INSERT INTO failure VALUES ('no key', '', '', 99999999999, '', x'00', "
+      "-9223372036854775808, 9223372036854775807)");
+  Opened cache({dir.path()});
+  CHECK(cache->find(sample_object("a").key));
+  const Object made = sample_object("c");
+  CHECK(cache->find_or_make(made.key, [&](const Stage&) -> Result<Object> { return made; }));
+  CHECK(cache->entries());
+  CHECK(cache->limits());
+  CHECK(cache->gc({}));
+  CHECK(cache->verify()->damaged == 0);
+  const auto journal = cache->journal();
+  REQUIRE(journal);
+  REQUIRE(journal->size() == 1);
+  CHECK(journal->front().last_unix_ms == 0);
+  CHECK(journal->front().shape_json.size() == 50'000);
+  const auto failures = cache->failures();
+  REQUIRE(failures);
+  for (const Failure& failure : *failures) CHECK(failure.created_unix_ms >= 0);
+  CHECK(cache->find(sample_object("b").key));
+}
+
 TEST_CASE("those that meet over an empty index file fill it once and set nothing aside",
           "[cache][index]") {
   // As a process leaves it that dies between making the file and its tables. Some read the file's
