@@ -239,30 +239,37 @@ Json single_flight(const fs::path& dir, int processes, int compile_ms) {
   close(report[1]);
   int compiles = 0;
   int failed = 0;
-  double slowest = 0;
+  double slowest_waiter = 0;
+  double maker = 0;  // It also writes the object's row, which nobody else waits for.
   double row[2];
   for (int i = 0; i < processes; ++i) {
     if (read(report[0], row, sizeof row) != sizeof row) break;
+    const bool compiled = row[1] != 0.0;
+    double& slowest = compiled ? maker : slowest_waiter;
     slowest = std::max(slowest, row[0]);
-    compiles += row[1] != 0.0 ? 1 : 0;
+    compiles += compiled ? 1 : 0;
     failed += row[0] < 0 ? 1 : 0;
   }
   while (wait(nullptr) > 0) continue;
   close(go[0]);
   close(report[0]);
-  return {{"processes", processes},       {"compile_ms", compile_ms},
-          {"compiles", compiles},         {"failed", failed},
-          {"slowest_ms", slowest / 1000}, {"slowest_over_compile_ms", slowest / 1000 - compile_ms}};
+  const auto over = [&](double took) { return took / 1000 - compile_ms; };
+  return {{"processes", processes},
+          {"compile_ms", compile_ms},
+          {"compiles", compiles},
+          {"failed", failed},
+          {"maker_over_compile_ms", over(maker)},
+          {"slowest_waiter_over_compile_ms", over(slowest_waiter)}};
 }
 
 // Whether every look-up found its object, and one process alone compiled for all.
 bool holds(const Json& result) {
   const Json& flight = result["single_flight"];
   bool good = flight.value("compiles", 0) == 1 && flight.value("failed", 1) == 0;
-  for (const Json& row : result["look_up"]) {
+  for (const Json& row : result.value("look_up", Json::array())) {
     good &= row["found"] == kLookUps && row["next_process"]["found"] == kNextProcesses;
   }
-  for (const Json& row : result["in_memory"]) good &= row["found"] == kLookUps;
+  for (const Json& row : result.value("in_memory", Json::array())) good &= row["found"] == kLookUps;
   return good;
 }
 
