@@ -232,6 +232,7 @@ DecodeCase ragged(const Ragged& small, Arith arith) {
 DecodeCase cut_everywhere(Switch p32, Arith arith) {
   WindowRowsShape shape;
   shape.head_dim = 64;
+  shape.gqa_ratio = 1;
   shape.window = 80;
   shape.kv_layout = {KvLayoutKind::kRing, 160};
   shape.p32 = p32;
