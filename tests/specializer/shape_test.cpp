@@ -1,5 +1,7 @@
 #include "specializer/shape.hpp"
 
+#include <utility>
+
 #include "tests/support/catch.hpp"
 
 namespace broach::specializer {
@@ -25,15 +27,22 @@ bool has(const std::string& text, std::string_view part) {
 
 }  // namespace
 
-TEST_CASE("every head_dim and ratio of the shape table is served in decode",
+TEST_CASE("every head_dim and ratio of the shape table is served in each form and arithmetic",
           "[specializer][shape]") {
   WindowRowsShape shape = gemma_like();
-  for (const std::uint32_t dim : {64U, 80U, 96U, 112U, 128U, 192U, 256U, 512U}) {
-    for (std::uint32_t ratio = 1; ratio <= 32; ++ratio) {
-      shape.head_dim = dim;
-      shape.gqa_ratio = ratio;
-      INFO(to_words(shape));
-      CHECK(check(shape, host()));
+  for (const auto& [form, arith] : {std::pair{Form::kDecode, Arith::kChunk256},
+                                    {Form::kDecode, Arith::kTile64},
+                                    {Form::kPrompt, Arith::kTile64},
+                                    {Form::kPrompt, Arith::kMma32}}) {
+    shape.form = form;
+    shape.arith = arith;
+    for (const std::uint32_t dim : {64U, 80U, 96U, 112U, 128U, 192U, 256U, 512U}) {
+      for (std::uint32_t ratio = 1; ratio <= 32; ++ratio) {
+        shape.head_dim = dim;
+        shape.gqa_ratio = ratio;
+        INFO(to_words(shape));
+        CHECK(check(shape, host()));
+      }
     }
   }
 }

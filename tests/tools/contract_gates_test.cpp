@@ -10,9 +10,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/tools/opened_runtime.hpp"
 #include "tests/tools/reference/chunk256.hpp"
-#include "tests/tools/reference/mma32.hpp"
+#include "tests/tools/reference/matrix_steps.hpp"
 #include "tests/tools/reference/portable_exponential.hpp"
-#include "tests/tools/reference/tile64.hpp"
 #include "tools/contract/contract.hpp"
 #include "tools/contract/report.hpp"
 
@@ -43,16 +42,9 @@ const Control& control_named(std::string_view name) {
 
 // The problem's arithmetic in plain C++.
 std::vector<std::uint16_t> reference_of(const DecodeProblem& problem) {
-  switch (problem.shape.arith) {
-    case Arith::kMma32:
-      return test::mma32_reference(problem);
-    case Arith::kTile64:
-      return test::tile64_reference(problem);
-    case Arith::kChunk256:
-    case Arith::kDefault:
-      break;
-  }
-  return test::chunk256_reference(problem, test::portable_exponential);
+  return problem.shape.arith == Arith::kChunk256
+             ? test::chunk256_reference(problem, test::portable_exponential)
+             : test::matrix_steps_reference(problem);
 }
 
 void check_against_reference(const Bench& bench, const DecodeCase& one) {
@@ -177,6 +169,34 @@ TEST_CASE("every ragged case has the bits of the arithmetic in plain C++",
   for (const Arith arith : {Arith::kTile64, Arith::kMma32}) {
     for (const DecodeCase& one : ragged_prompts(arith)) check_against_reference(host.bench, one);
   }
+}
+
+TEST_CASE("no case of the contract is left out for a shape that no target could serve",
+          "[tools][contract][cases]") {
+  const auto target = specializer::parse_target("host-x86-64-v3");
+  REQUIRE(target);
+  std::size_t made = 0;
+  for (const CaseSize size : {CaseSize::kFull, CaseSize::kCut}) {
+    made = 0;
+    const auto check = [&](const std::vector<DecodeCase>& cases) {
+      for (const DecodeCase& one : cases) {
+        const auto served = specializer::check(one.recipe.shape, *target);
+        INFO(one.name << ": " << (served ? "" : served.error().message));
+        CHECK(served);
+        ++made;
+      }
+    };
+    for (const Arith arith : {Arith::kChunk256, Arith::kTile64}) {
+      check(ragged_decodes(arith));
+      check(served_decodes(size, arith));
+    }
+    for (const Arith arith : {Arith::kTile64, Arith::kMma32}) {
+      check(ragged_prompts(arith));
+      check(served_prompts(size, arith));
+    }
+  }
+  // The cut ones are the host's: all of them.
+  CHECK(contract_of(*target, Sweep::kWhole).cases.size() == made);
 }
 
 TEST_CASE("every case of the host's contract has a pinned digest, and every digest a case",

@@ -3,8 +3,7 @@
 #include <vector>
 
 #include "tests/support/catch.hpp"
-#include "tests/tools/reference/mma32.hpp"
-#include "tests/tools/reference/tile64.hpp"
+#include "tests/tools/reference/matrix_steps.hpp"
 #include "tools/contract/cases.hpp"
 #include "tools/contract/gates.hpp"
 #include "tools/contract/number.hpp"
@@ -32,12 +31,6 @@ DecodeRecipe small_prompt() {
   recipe.sequence_rows = {20, 9};
   recipe.passes_hi = true;
   return recipe;
-}
-
-// The plain arithmetic of the problem's shape.
-std::vector<std::uint16_t> reference(const DecodeProblem& problem) {
-  return problem.shape.arith == Arith::kMma32 ? test::mma32_reference(problem)
-                                              : test::tile64_reference(problem);
 }
 
 DecodeProblem made(const DecodeRecipe& recipe) {
@@ -86,8 +79,8 @@ TEST_CASE("a cut makes two sequences of one, and rows taken alone one of each",
   CHECK(taken.offsets == std::vector<std::int32_t>{0, 1, 2});
   CHECK(taken.positions == std::vector<std::int32_t>{8, 72});
   CHECK(taken.last_keys == taken.positions);
-  const auto whole = test::tile64_reference(problem);
-  const auto alone = test::tile64_reference(taken);
+  const auto whole = test::matrix_steps_reference(problem);
+  const auto alone = test::matrix_steps_reference(taken);
   CHECK(difference(taken, alone, problem, whole, {25, 2}).empty());
 }
 
@@ -101,7 +94,7 @@ TEST_CASE("a prompt's outputs lie in the range, with each option on and off",
   recipe.shape.softcap = recipe.shape.sinks;
   recipe.softcap = 20.0F;
   const DecodeProblem problem = made(recipe);
-  const RangeReport range = judged(problem, reference(problem));
+  const RangeReport range = judged(problem, test::matrix_steps_reference(problem));
   CHECK(range.passed());
   // 16 bits of P leave no output but one value.
   CHECK((range.pinned > 0) == (recipe.shape.p32 == Switch::kOn));
@@ -121,7 +114,7 @@ TEST_CASE("the range of a prompt sees a key too many or too few, and 16 bits of 
   SECTION("a window that starts one key later") { other.shape.window -= 1; }
   SECTION("P as one 16-bit value") { other.shape.p32 = Switch::kOff; }
   SECTION("another scale") { other.scale *= 1 + 0x1p-8F; }
-  const RangeReport range = judged(problem, reference(other));
+  const RangeReport range = judged(problem, test::matrix_steps_reference(other));
   CHECK_FALSE(range.passed());
   CHECK(range.out_of_range > 0);
 }
@@ -134,7 +127,7 @@ TEST_CASE("the range sees a slice of the dims that mma32 has left out or added t
   recipe.shape.gqa_ratio = 1;
   recipe.shape.head_dim = GENERATE(192U, 256U);
   const DecodeProblem problem = made(recipe);
-  CHECK(judged(problem, reference(problem)).passed());
+  CHECK(judged(problem, test::matrix_steps_reference(problem)).passed());
   // What the second slice, dims 128 on, adds to a score is a multiple of the query's part of it.
   const float factor = GENERATE(0.0F, 2.0F);
   DecodeProblem other = problem;
@@ -145,5 +138,5 @@ TEST_CASE("the range sees a slice of the dims that mma32 has left out or added t
                    problem.shape.dtype);
     }
   }
-  CHECK(judged(problem, reference(other)).out_of_range > 0);
+  CHECK(judged(problem, test::matrix_steps_reference(other)).out_of_range > 0);
 }

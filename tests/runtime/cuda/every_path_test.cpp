@@ -6,12 +6,10 @@
 #include <limits>
 #include <vector>
 
-#include "specializer/plan.hpp"
 #include "specializer/shape.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/tools/opened_runtime.hpp"
 #include "tools/contract/gates.hpp"
-#include "tools/contract/in_parallel.hpp"
 #include "tools/contract/launch_ways.hpp"
 #include "tools/contract/number.hpp"
 #include "tools/contract/prompt.hpp"
@@ -108,22 +106,6 @@ DecodeProblem problem_of(const WindowRowsShape& shape) {
   return *std::move(made);
 }
 
-/// Compiles every kernel side by side; what fails here fails again, and is judged, where it is
-/// loaded.
-void compile_ahead(const Bench& bench, const std::vector<specializer::Variant>& variants) {
-  std::vector<specializer::Plan> plans;
-  for (const Path& path : kPaths) {
-    for (const specializer::Variant& variant : variants) {
-      auto plan = specializer::plan(shape_of(path), bench.device->target(), variant);
-      REQUIRE(plan);
-      plans.push_back(*std::move(plan));
-    }
-  }
-  contract::in_parallel(plans.size(), 0, [&](std::size_t i) {
-    static_cast<void>(bench.forge->obtain(plans[i], specializer::OnMiss::kCompile));
-  });
-}
-
 contract::Kernel loaded(const Bench& bench, const WindowRowsShape& shape,
                         const specializer::Variant& variant = {}) {
   auto kernel = contract::Kernel::load(bench, shape, variant);
@@ -136,10 +118,13 @@ contract::Kernel loaded(const Bench& bench, const WindowRowsShape& shape,
 /// range and have its classes.
 void check_paths(const Bench& bench, const Bench& host) {
   const std::vector<specializer::Variant> variants{{}, {"", kOn}};
-  compile_ahead(bench, variants);
-  if (bench.device != host.device) compile_ahead(host, {{}});
-  for (const Path& path : kPaths) {
-    const WindowRowsShape shape = shape_of(path);
+  std::vector<WindowRowsShape> shapes;
+  for (const Path& path : kPaths) shapes.push_back(shape_of(path));
+  for (const specializer::Variant& variant : variants) {
+    test::compile_ahead(bench, shapes, variant);
+  }
+  if (bench.device != host.device) test::compile_ahead(host, shapes);
+  for (const WindowRowsShape& shape : shapes) {
     CAPTURE(specializer::to_json(shape));
     const DecodeProblem problem = problem_of(shape);
     const auto same = contract::first_rows(problem.rows);

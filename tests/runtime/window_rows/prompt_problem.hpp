@@ -57,6 +57,12 @@ struct PromptPlace {
   std::uint16_t poison = 0xFFFF;  ///< What the outputs hold before.
 };
 
+/// What a launch is told of its sequences and rows, for tests that spoil it.
+struct PromptInputs {
+  std::vector<std::int32_t> offsets{0}, positions, slots, hi, page_table;
+  DecodeArgs sizes;
+};
+
 /// Prompt chunks over caches laid out as a shape asks; sequence s lies in slot s.
 class PromptProblem {
  public:
@@ -129,37 +135,51 @@ class PromptProblem {
   template <class Kernel>
   std::vector<std::uint16_t> run(const Kernel& kernel, const std::vector<Chunk>& chunks,
                                  bool use_hi = true, const PromptPlace& place = {}) const {
+    auto out = try_run(kernel, chunks, use_hi, place, [](PromptInputs&) {});
+    INFO((out ? std::string() : out.error().message));
+    REQUIRE(out);
+    return *std::move(out);
+  }
+
+  /// The same once `spoil` has changed the launch's inputs, or why it did not run.
+  template <class Kernel, class Spoil>
+  Result<std::vector<std::uint16_t>> try_run(const Kernel& kernel, const std::vector<Chunk>& chunks,
+                                             bool use_hi, const PromptPlace& place,
+                                             const Spoil& spoil) const {
     runtime::Device& device = kernel.device();
-    std::vector<std::int32_t> offsets{0}, positions, slots, last;
+    PromptInputs inputs;
     std::vector<std::uint16_t> q;
     for (const Chunk& chunk : chunks) {
       const int begin = starts_[chunk.sequence] + chunk.first;
-      offsets.push_back(offsets.back() + chunk.rows);
-      positions.push_back(sequences_[chunk.sequence].p0 + chunk.first);
-      slots.push_back(static_cast<std::int32_t>(chunk.sequence) + place.slot_shift);
-      last.insert(last.end(), hi.begin() + begin, hi.begin() + begin + chunk.rows);
+      inputs.offsets.push_back(inputs.offsets.back() + chunk.rows);
+      inputs.positions.push_back(sequences_[chunk.sequence].p0 + chunk.first);
+      inputs.slots.push_back(static_cast<std::int32_t>(chunk.sequence) + place.slot_shift);
+      inputs.hi.insert(inputs.hi.end(), hi.begin() + begin, hi.begin() + begin + chunk.rows);
       const auto from = q_.begin() + static_cast<std::ptrdiff_t>(size(begin) * row_elems());
       q.insert(q.end(), from, from + static_cast<std::ptrdiff_t>(size(chunk.rows) * row_elems()));
     }
     const Caches caches = lay_out(place);
+    inputs.page_table = caches.table;
+    inputs.sizes = common(caches, static_cast<int>(sequences_.size()) + place.slot_shift);
+    inputs.sizes.rows = inputs.offsets.back();
+    spoil(inputs);
     std::vector<std::uint16_t> out(q.size(), place.poison);
     const auto on_q = upload(device, q);
     const auto on_k = upload(device, caches.k);
     const auto on_v = upload(device, caches.v);
     const auto on_out = upload(device, out);
-    const auto on_positions = upload(device, positions);
-    const auto on_slots = upload(device, slots);
-    const auto on_offsets = upload(device, offsets);
-    const auto on_hi = upload(device, last);
-    const auto on_table = upload(device, caches.table);
+    const auto on_positions = upload(device, inputs.positions);
+    const auto on_slots = upload(device, inputs.slots);
+    const auto on_offsets = upload(device, inputs.offsets);
+    const auto on_hi = upload(device, inputs.hi);
+    const auto on_table = upload(device, inputs.page_table);
     const auto on_sinks = upload(device, sinks_);
     PromptArgs args;
-    args.common = common(caches, static_cast<int>(sequences_.size()) + place.slot_shift);
+    args.common = inputs.sizes;
     args.common.q = on_q.data();
     args.common.k = on_k.data();
     args.common.v = on_v.data();
     args.common.out = on_out.data();
-    args.common.rows = offsets.back();
     args.common.positions = static_cast<const std::int32_t*>(on_positions.data());
     args.common.slots = static_cast<const std::int32_t*>(on_slots.data());
     if (caches.pages > 0) {
@@ -171,11 +191,11 @@ class PromptProblem {
     args.offsets = static_cast<const std::int32_t*>(on_offsets.data());
     args.hi = use_hi ? static_cast<const std::int32_t*>(on_hi.data()) : nullptr;
     args.sequences = static_cast<std::int32_t>(chunks.size());
-    const auto launched = kernel.launch(args);
-    INFO((launched ? std::string() : launched.error().message));
-    REQUIRE(launched);
-    REQUIRE(device.synchronize(nullptr));
-    REQUIRE(device.copy_to_host(out.data(), on_out.data(), out.size() * 2));
+    if (auto launched = kernel.launch(args); !launched) return launched.error();
+    if (auto done = device.synchronize(nullptr); !done) return done.error();
+    if (auto copied = device.copy_to_host(out.data(), on_out.data(), out.size() * 2); !copied) {
+      return copied.error();
+    }
 
     std::vector<std::uint16_t> at_rows(q_.size(), place.poison);
     std::size_t from = 0;

@@ -1,9 +1,10 @@
-#include "tests/tools/reference/mma32.hpp"
+#include "tests/tools/reference/matrix_steps.hpp"
 
 #include <algorithm>
 #include <span>
 
 #include "tests/kernel_src/mma32_reference.hpp"
+#include "tests/kernel_src/tile64_reference.hpp"
 
 namespace broach::test {
 namespace {
@@ -32,15 +33,15 @@ StepReference::Row row_of(const DecodeProblem& p, std::int32_t row, std::int32_t
   return made;
 }
 
-}  // namespace
-
-std::vector<std::uint16_t> mma32_reference(const DecodeProblem& problem) {
-  Mma32Reference reference;
+template <class Reference>
+std::vector<std::uint16_t> outputs_of(const DecodeProblem& problem, specializer::MatrixStep step) {
+  Reference reference;
   reference.half = problem.shape.dtype == Dtype::kBf16 ? Half::kBf16 : Half::kF16;
   reference.p32 = problem.shape.p32 == Switch::kOn;
   reference.softcap_on = problem.shape.softcap == Switch::kOn;
   reference.scale = problem.scale;
   reference.softcap = problem.softcap;
+  reference.two_k8 = step == specializer::MatrixStep::kTwoK8;
   std::vector<std::uint16_t> out(problem.out_elems());
   for (std::int32_t row = 0; row < problem.rows; ++row) {
     for (std::int32_t head = 0; head < problem.heads(); ++head) {
@@ -50,6 +51,14 @@ std::vector<std::uint16_t> mma32_reference(const DecodeProblem& problem) {
     }
   }
   return out;
+}
+
+}  // namespace
+
+std::vector<std::uint16_t> matrix_steps_reference(const DecodeProblem& problem,
+                                                  specializer::MatrixStep step) {
+  return problem.shape.arith == Arith::kMma32 ? outputs_of<Mma32Reference>(problem, step)
+                                              : outputs_of<Tile64Reference>(problem, step);
 }
 
 }  // namespace broach::test
