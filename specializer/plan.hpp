@@ -24,6 +24,7 @@ struct KernelEntry {
   std::string function;
   std::uint32_t block_threads = 0;
   std::uint32_t dynamic_shared_bytes = 0;
+  std::uint32_t block_rows = 0;  ///< Rows that a block works on; 0 where the grid counts others.
 };
 
 enum class ArtifactKind : std::uint8_t { kCubin, kCodeObject, kHostSharedObject };

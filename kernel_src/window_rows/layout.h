@@ -6,7 +6,8 @@
  *
  * Keys move through shared memory in pieces of a tile's keys x some dims, K before V, in a ring of
  * stages. Rows are padded by 16 bytes: with 16-dim units that makes every row an odd number of
- * 16-byte units, which keeps ldmatrix free of bank conflicts.
+ * 16-byte units, which keeps ldmatrix free of bank conflicts. Where warpgroups multiply, rows lie
+ * in panels instead (tiles/panels.cuh).
  */
 
 namespace broach::window_rows {
@@ -36,8 +37,8 @@ constexpr int head_blocks(int gqa_ratio) { return gqa_ratio <= 8 ? 1 : gqa_ratio
 /* Warps of a decode block: the accumulators of head_dim x heads outputs must stay in registers. */
 constexpr int decode_warps(int head_dim, int blocks) { return head_dim * blocks > 1024 ? 8 : 4; }
 
-/* Rows of a prompt block: four bands of 16. */
-constexpr int kPromptRows = 64;
+/* Rows of a prompt block whose warps multiply: four bands of 16. */
+constexpr int kWarpPromptRows = 64;
 
 /* Warps of a prompt block: above 256 dims a band's outputs need the registers of two; a generic
  * kernel's run-time values take so many that 256 dims do as well. */
@@ -47,10 +48,33 @@ constexpr int prompt_warps(int head_dim, bool generic) {
 
 /* Bytes of the prompt kernel's dynamic shared memory; sizeof(PromptShared). */
 constexpr int prompt_shared_bytes(int head_dim, int tile_keys, int piece, int stages) {
-  return kPromptRows * (head_dim + kRowPad) * 2       /* queries */
+  return kWarpPromptRows * (head_dim + kRowPad) * 2   /* queries */
          + stages * tile_keys * (piece + kRowPad) * 2 /* pieces */
-         + 2 * kPromptRows * 4                        /* last keys, redo */
+         + 2 * kWarpPromptRows * 4                    /* last keys, redo */
          + 16;                                        /* whether values have to be cleaned */
+}
+
+/* Whether a prompt's tiles can be multiplied by warpgroups: its dims are whole panels. */
+constexpr bool has_panels(int head_dim) { return head_dim % 64 == 0; }
+
+/* Warpgroups of a prompt block, each with 64 rows: as many as the registers hold outputs of. Above
+ * 256 dims two share 64 rows. */
+constexpr int prompt_warpgroups(int head_dim) { return head_dim <= 128 ? 3 : 2; }
+constexpr int warpgroup_prompt_rows(int head_dim) {
+  return head_dim > 256 ? 64 : 64 * prompt_warpgroups(head_dim);
+}
+
+/* Dims of a piece in panels. */
+constexpr int panel_piece_dims(int head_dim) { return head_dim % 128 == 0 ? 128 : 64; }
+
+/* Bytes of the dynamic shared memory of such a kernel; sizeof its BlockShared. */
+constexpr int warpgroup_prompt_shared_bytes(int head_dim, int stages) {
+  const int rows = warpgroup_prompt_rows(head_dim);
+  return rows * head_dim * 2                                     /* queries */
+         + stages * kTile64Keys * panel_piece_dims(head_dim) * 2 /* pieces */
+         + 2 * rows * 4                                          /* last keys, redo */
+         + 16              /* whether values have to be cleaned */
+         + stages * 2 * 8; /* barriers */
 }
 
 /* Bytes of the decode kernel's dynamic shared memory; sizeof(DecodeShared). */

@@ -5,6 +5,8 @@
 
 #include "window_rows/mma32_arith.cuh"
 
+#include "window_rows/prompt_warp.cuh"
+
 #include "window_rows/prompt_block.cuh"
 
 BROACH_GLOBAL(broach_window_rows_mma32_prompt, broach::window_rows::kPromptThreads,

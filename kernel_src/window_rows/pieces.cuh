@@ -6,37 +6,46 @@
 
 #include "common/platform.cuh"
 #include "tiles/copy.cuh"
+#include "tiles/panels.cuh"
 #include "window_rows/keys.cuh"
 
 namespace broach::window_rows {
 
 constexpr int kPieces = kHeadDim / kPieceDims;
+
+// Rows of a piece are padded (layout.h), or lie in panels where warpgroups multiply.
 constexpr int kPieceStride = kPieceDims + kRowPad;
-constexpr int kPieceElems = kTileKeys * kPieceStride;
+constexpr int kPieceElems = kTileKeys * (kPanels ? kPieceDims : kPieceStride);
+
+/// Where element (key, column) of a piece lies, in elements from its start.
+BROACH_DEVICE constexpr int piece_at(int key, int column) {
+  if constexpr (kPanels) {
+    return column / kPanelColumns * kTileKeys * kPanelColumns +
+           panel_at(key, column % kPanelColumns);
+  } else {
+    return key * kPieceStride + column;
+  }
+}
 
 /// In which order a block's tiles come. Down is a planted fault.
 enum class TileOrder { kUp, kDown };
 
-/// Feeds one block of kThreads threads.
+/// Where the pieces of one block, of kThreads threads, lie in the cache.
 ///
-/// Owns:    nothing; parameters and ring outlive it.
-template <int kThreads, TileOrder kOrder = TileOrder::kUp>
-struct PieceFeed {
+/// Owns:    nothing; parameters outlive it.
+template <int kThreads, TileOrder kOrder>
+struct PieceSource {
   const unsigned short* k;  // of the KV head
   const unsigned short* v;
-  unsigned short* ring;  // [kStages][kPieceElems]
   KeyRows rows;
   KeyRange present;
   int first_tile;  // to come
   int count;       // pieces of this block
-  int next = 0;    // to be asked for
-  int ready = 0;   // to be used
 
-  BROACH_DEVICE PieceFeed(const BroachWindowRowsDecode& p, int kv_head, int slot,
-                          const KeyRange& present_keys, int first, int last, unsigned short* stages)
+  BROACH_DEVICE PieceSource(const BroachWindowRowsDecode& p, int kv_head, int slot,
+                            const KeyRange& present_keys, int first, int last)
       : k(p.k + kv_head * p.k_head_stride),
         v(p.v + kv_head * p.v_head_stride),
-        ring(stages),
         rows(p, slot),
         present(present_keys),
         first_tile(kOrder == TileOrder::kUp ? first : last),
@@ -47,6 +56,42 @@ struct PieceFeed {
     return kOrder == TileOrder::kUp ? first_tile + i : first_tile - i;
   }
 
+  /// Asks for piece `n`, which goes to `stage`.
+  BROACH_DEVICE void copy(Thread thread, int n, unsigned short* stage) const {
+    const int part = n % (2 * kPieces);
+    const bool is_k = part < kPieces;
+    const unsigned short* const base = (is_k ? k : v) + part % kPieces * kPieceDims;
+    const RowStrides strides = is_k ? rows.of_k : rows.of_v;
+    const int first_key = tile(n / (2 * kPieces)) * kTileKeys;
+    constexpr int kVectors = kPieceDims / 8;
+    BROACH_UNROLL
+    for (int i = 0; i < (kTileKeys * kVectors + kThreads - 1) / kThreads; ++i) {
+      const int vector = i * kThreads + static_cast<int>(thread.index());
+      if (kTileKeys * kVectors % kThreads != 0 && vector >= kTileKeys * kVectors) break;
+      const int key = first_key + vector / kVectors;
+      const int column = vector % kVectors * 8;
+      const bool is_present = present.holds(key);
+      const int at = is_present ? key : present.last;
+      copy_16_bytes(stage + piece_at(vector / kVectors, column),
+                    base + rows.offset(at, strides) + column, is_present);
+    }
+  }
+};
+
+/// Feeds a block whose threads meet at every piece.
+///
+/// Owns:    nothing; parameters and ring outlive it.
+template <int kThreads, TileOrder kOrder = TileOrder::kUp>
+struct PieceFeed {
+  PieceSource<kThreads, kOrder> source;
+  unsigned short* ring;  // [kStages][kPieceElems]
+  int next = 0;          // to be asked for
+  int ready = 0;         // to be used
+
+  BROACH_DEVICE PieceFeed(const BroachWindowRowsDecode& p, int kv_head, int slot,
+                          const KeyRange& present_keys, int first, int last, unsigned short* stages)
+      : source(p, kv_head, slot, present_keys, first, last), ring(stages) {}
+
   /// Asks for the first pieces; with them go copies that the caller made before.
   BROACH_DEVICE void start(Thread thread) {
     BROACH_ROLLED
@@ -55,25 +100,8 @@ struct PieceFeed {
 
   /// Asks for the next piece, or for nothing once all have been asked for.
   BROACH_DEVICE void ask(Thread thread) {
-    if (next < count) {
-      const int part = next % (2 * kPieces);
-      const bool is_k = part < kPieces;
-      const unsigned short* const base = (is_k ? k : v) + part % kPieces * kPieceDims;
-      const RowStrides strides = is_k ? rows.of_k : rows.of_v;
-      const int first_key = tile(next / (2 * kPieces)) * kTileKeys;
-      unsigned short* const stage = ring + next % kStages * kPieceElems;
-      constexpr int kVectors = kPieceDims / 8;
-      BROACH_UNROLL
-      for (int i = 0; i < (kTileKeys * kVectors + kThreads - 1) / kThreads; ++i) {
-        const int vector = i * kThreads + static_cast<int>(thread.index());
-        if (kTileKeys * kVectors % kThreads != 0 && vector >= kTileKeys * kVectors) break;
-        const int key = first_key + vector / kVectors;
-        const int column = vector % kVectors * 8;
-        const bool is_present = present.holds(key);
-        const int at = is_present ? key : present.last;
-        copy_16_bytes(stage + vector / kVectors * kPieceStride + column,
-                      base + rows.offset(at, strides) + column, is_present);
-      }
+    if (next < source.count) {
+      source.copy(thread, next, ring + next % kStages * kPieceElems);
       ++next;
     }
     copy_commit();

@@ -4,7 +4,8 @@
 //
 // Rows are the matrix step's M side, keys its N side; P goes from accumulators to operands in
 // registers. Above head_dim 256 two warps share a band: each computes its scores and has half of
-// the output columns.
+// the output columns. Who multiplies, and when pieces come, is prompt_warp.cuh's or
+// prompt_warpgroup.cuh's; a lane holds the same elements with both.
 //
 // V of keys that some rows of a block see and others do not is in every row's product: 0 x infinity
 // would reach rows that do not see the key. Where a partly seen tile's product is not finite, the
@@ -15,94 +16,61 @@
 // The including source has included an arithmetic: kSliceDims, weight_base, Fold and fold_factors
 // are its.
 
-#include "tiles/fragments.cuh"
-#include "tiles/mma.cuh"
 #include "window_rows/prompt_rows.cuh"
 #include "window_rows/softmax.cuh"
 
 namespace broach::window_rows {
 
-constexpr int kColumnSplit = kPromptWarps / 4;
+constexpr int kBands = kPromptRows / 16;
+constexpr int kColumnSplit = kPromptWarps / kBands;
 constexpr int kKeyBlocks = kTileKeys / 8;
 constexpr int kTileSteps = kTileKeys / 16;
 constexpr int kPromptHalves = kP32 ? 2 : 1;
 
-// Output columns of a warp in one piece, worked on in chunks that keep their product in registers.
+// Output columns of a warp in one piece, worked on in chunks that keep their product in registers:
+// panels, where warpgroups multiply.
 constexpr int kPieceColumns = kPieceDims / kColumnSplit;
 // Where a warp's outputs take 128 registers already, P's second half, the scores of earlier slices
 // or a generic kernel's run-time values leave room for the smaller chunk only.
 constexpr bool kWideChunks =
     kPieceColumns % 32 == 0 && (kHeadDim < 256 || !(kGeneric || kP32 || kHeadDim > kSliceDims));
-constexpr int kChunkColumns = kWideChunks ? 32 : 16;
+constexpr int kChunkColumns = kPanels ? kPanelColumns : kWideChunks ? 32 : 16;
 constexpr int kChunks = kPieceColumns / kChunkColumns;
 constexpr int kChunkBlocks = kChunkColumns / 8;
-// The outputs of 256 columns leave no registers to have all of their products in the making.
-constexpr int kParts = kPieceColumns >= 256 ? 2 : 1;
-constexpr int kPartChunks = kChunks / kParts;
 
-/// Dot products of this warp's 16 rows with a tile's keys: the slice at hand, and the sum of those
-/// before it.
-struct BandScores {
-  float slice[kKeyBlocks][4];
-  float sum[kKeyBlocks][4];
+constexpr TileOrder kPromptOrder =
+    kControl == Control::kFoldReversed ? TileOrder::kDown : TileOrder::kUp;
 
-  /// The whole products, once every slice has ended.
-  BROACH_DEVICE float (&dots())[kKeyBlocks][4] {
-    if constexpr (kHeadDim > kSliceDims) {
-      return sum;
-    } else {
-      return slice;
-    }
-  }
-};
-
-/// Ends a slice: it joins the sum, in slice order.
-BROACH_DEVICE void end_slice(BandScores& scores, bool is_first) {
-  BROACH_UNROLL
-  for (int block = 0; block < kKeyBlocks; ++block) {
-    BROACH_UNROLL
-    for (int e = 0; e < 4; ++e) {
-      float& sum = scores.sum[block][e];
-      float& slice = scores.slice[block][e];
-      sum = is_first ? slice : add_rn(sum, slice);
-      slice = 0.0f;
-    }
-  }
-}
-
-static_assert(kHeadDim <= kSliceDims || kPieces == 1 || kPieceDims % kSliceDims == 0,
-              "a slice ends where a piece does");
-
-/// Adds one K piece, whose first dim is `first_dim`, to the dot products.
-BROACH_DEVICE void score_band(Thread thread, const unsigned short* queries,
-                              const unsigned short* piece, int first_dim, BandScores& scores) {
-  BROACH_UNROLL
-  for (int step = 0; step < kPieceDims / 16; ++step) {
-    const int dim = first_dim + step * 16;
-    unsigned a[4];
-    load_a(thread, a, queries + dim, kPromptQueryStride);
-    BROACH_UNROLL
-    for (int block = 0; block < kKeyBlocks; block += 2) {
-      unsigned b[4];
-      load_b_two_blocks(thread, b, piece + block * 8 * kPieceStride + step * 16, kPieceStride);
-      const unsigned first[2] = {b[0], b[1]};
-      const unsigned second[2] = {b[2], b[3]};
-      mma_m16n8k16<kHalf>(thread, scores.slice[block], a, first);
-      mma_m16n8k16<kHalf>(thread, scores.slice[block + 1], a, second);
-    }
-    // Slices end where pieces do, or several lie in the only one.
-    const int end = step * 16 + 16;
-    if (kHeadDim > kSliceDims && (end % kSliceDims == 0 || end == kPieceDims)) {
-      end_slice(scores, first_dim == 0 && end <= kSliceDims);
-    }
-  }
-}
+/// The band of this thread's warp, and which share of each piece's columns it has.
+BROACH_DEVICE int band_of(Thread thread) { return static_cast<int>(thread.warp()) % kBands; }
+BROACH_DEVICE int column_part_of(Thread thread) { return static_cast<int>(thread.warp()) / kBands; }
 
 /// What a warp's lane keeps of its two rows, lane / 4 and lane / 4 + 8 of the band.
 struct BandRows {
   float maximum[2];
   float sum[2];
 };
+
+/// A lane's share of a band's running sums: o of its two rows, by piece, chunk and column block.
+struct BandOutputs {
+  float o[kPieces][kChunks][kChunkBlocks][4];
+};
+
+/// Rows that have not seen a tile.
+BROACH_DEVICE void start_band(BandRows& rows, BandOutputs& outputs) {
+  BROACH_UNROLL
+  for (int r = 0; r < 2; ++r) {
+    rows.maximum[r] = -infinity();
+    rows.sum[r] = 0.0f;
+  }
+  BROACH_UNROLL
+  for (int i = 0; i < kPieces * kChunks * kChunkBlocks; ++i) {
+    BROACH_UNROLL
+    for (int e = 0; e < 4; ++e) {
+      outputs.o[i / kChunkBlocks / kChunks][i / kChunkBlocks % kChunks][i % kChunkBlocks][e] = 0.0f;
+    }
+  }
+}
 
 /// P of a tile as the operand of P x V, and how it joins.
 struct BandWeights {
@@ -120,36 +88,47 @@ BROACH_DEVICE bool weigh_band(Thread thread, const BroachWindowRowsDecode& p,
                               BandRows& rows, float (&scores)[kKeyBlocks][4],
                               BandWeights& weights) {
   const int lane = static_cast<int>(thread.lane());
-  const int band = static_cast<int>(thread.warp()) % 4;
+  const int band = band_of(thread);
   const int first_key = tile * kTileKeys;
   const int last_key = first_key + kTileKeys - 1;
   bool partly = false;
   BROACH_UNROLL
   for (int r = 0; r < 2; ++r) {
     const KeyRange keys = keys_of(p, task, shared, band * 16 + lane / 4 + 8 * r);
+    const bool whole = keys.first <= first_key && keys.last >= last_key;
     weights.sees[r] = keys.first <= last_key && keys.last >= first_key;
-    partly = partly || (weights.sees[r] && (keys.first > first_key || keys.last < last_key));
-    float most = -infinity();
+    partly = partly || (weights.sees[r] && !whole);
     BROACH_UNROLL
     for (int block = 0; block < kKeyBlocks; ++block) {
       BROACH_UNROLL
-      for (int i = 0; i < 2; ++i) {
-        float& s = scores[block][2 * r + i];
-        s = keys.holds(first_key + block * 8 + lane % 4 * 2 + i) ? score_of(p, s) : -infinity();
-        most = larger(most, s);
+      for (int i = 0; i < 2; ++i) scores[block][2 * r + i] = score_of(p, scores[block][2 * r + i]);
+    }
+    if (!whole) {
+      BROACH_UNROLL
+      for (int block = 0; block < kKeyBlocks; ++block) {
+        BROACH_UNROLL
+        for (int i = 0; i < 2; ++i) {
+          if (!keys.holds(first_key + block * 8 + lane % 4 * 2 + i)) {
+            scores[block][2 * r + i] = -infinity();
+          }
+        }
       }
+    }
+    float most = -infinity();
+    BROACH_UNROLL
+    for (int block = 0; block < kKeyBlocks; ++block) {
+      most = larger(most, larger(scores[block][2 * r], scores[block][2 * r + 1]));
     }
     most = larger(most, shuffle_xor(thread, most, 1));
     most = larger(most, shuffle_xor(thread, most, 2));
-    const float base = weight_base(rows.maximum[r], most);
+    // Of a row that sees no key every weight is exp(-infinity) = 0, whatever they are relative to.
+    const float base = weights.sees[r] ? weight_base(rows.maximum[r], most) : 0.0f;
     float sum = 0.0f;
     BROACH_UNROLL
     for (int block = 0; block < kKeyBlocks; ++block) {
       float weight[2];
       BROACH_UNROLL
-      for (int i = 0; i < 2; ++i) {
-        weight[i] = weights.sees[r] ? weight_of(scores[block][2 * r + i], base) : 0.0f;
-      }
+      for (int i = 0; i < 2; ++i) weight[i] = weight_of(scores[block][2 * r + i], base);
       const WeightPair halves = split_weights(weight[0], weight[1]);
       const float pair = add_rn(weight[0], weight[1]);
       sum = block == 0 ? pair : add_rn(sum, pair);
@@ -165,31 +144,6 @@ BROACH_DEVICE bool weigh_band(Thread thread, const BroachWindowRowsDecode& p,
     }
   }
   return partly;
-}
-
-/// pv of a chunk of columns.
-BROACH_DEVICE void chunk_product(Thread thread, const BandWeights& weights,
-                                 const unsigned short* values, float (&pv)[kChunkBlocks][4]) {
-  BROACH_UNROLL
-  for (int block = 0; block < kChunkBlocks; ++block) {
-    BROACH_UNROLL
-    for (int e = 0; e < 4; ++e) pv[block][e] = 0.0f;
-  }
-  BROACH_UNROLL
-  for (int step = 0; step < kTileSteps; ++step) {
-    BROACH_UNROLL
-    for (int block = 0; block < kChunkBlocks; block += 2) {
-      unsigned b[4];
-      load_b_transposed(thread, b, values + step * 16 * kPieceStride + block * 8, kPieceStride);
-      BROACH_UNROLL
-      for (int half = 0; half < kPromptHalves; ++half) {
-        const unsigned first[2] = {b[0], b[1]};
-        const unsigned second[2] = {b[2], b[3]};
-        mma_m16n8k16<kHalf>(thread, pv[block], weights.a[half][step], first);
-        mma_m16n8k16<kHalf>(thread, pv[block + 1], weights.a[half][step], second);
-      }
-    }
-  }
 }
 
 BROACH_DEVICE bool is_finite_chunk(const float (&pv)[kChunkBlocks][4]) {
@@ -227,7 +181,7 @@ BROACH_DEVICE void clean_piece(Thread thread, const BroachWindowRowsDecode& p,
   BROACH_ROLLED
   for (int vector = static_cast<int>(thread.index()); vector < kTileKeys * kVectors;
        vector += kPromptThreads) {
-    unsigned short* const values = piece + vector / kVectors * kPieceStride + vector % kVectors * 8;
+    unsigned short* const values = piece + piece_at(vector / kVectors, vector % kVectors * 8);
     bool finite = true;
     BROACH_ROLLED
     for (int i = 0; i < 8; ++i) {

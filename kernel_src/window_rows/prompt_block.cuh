@@ -1,27 +1,21 @@
 #pragma once
 
-// A prompt block's work, whichever arithmetic made of matrix steps it follows.
+// A prompt block's work, whichever arithmetic made of matrix steps it follows and whoever
+// multiplies.
 //
-// Block: 64 consecutive rows of one sequence x one query head, kPromptWarps warps; grid = row
-// blocks x query heads. A warp has a band of 16 rows (prompt_band.cuh). Rows fold as they go: a row
-// that sees no key of a tile is left alone, bit for bit.
-// Memory: queries [64][D], then the pieces' ring.
+// Block: kPromptRows consecutive rows of one sequence x one query head, kPromptWarps warps; grid =
+// row blocks x query heads. A warp has a band of 16 rows (prompt_band.cuh). Rows fold as they go: a
+// row that sees no key of a tile is left alone, bit for bit.
+//
+// The including source has included an arithmetic, and prompt_warp.cuh or prompt_warpgroup.cuh:
+// BlockShared and fold_tiles are theirs.
 
 #include "common/load.cuh"
 #include "window_rows/float64_rerun.cuh"
-#include "window_rows/pieces.cuh"
 #include "window_rows/prompt_band.cuh"
 #include "window_rows/prompt_rows.cuh"
 
 namespace broach::window_rows {
-
-constexpr TileOrder kPromptOrder =
-    kControl == Control::kFoldReversed ? TileOrder::kDown : TileOrder::kUp;
-
-/// A lane's share of a band's running sums: o of its two rows, by piece, chunk and column block.
-struct BandOutputs {
-  float o[kPieces][kChunks][kChunkBlocks][4];
-};
 
 /// Every key that a row of the block sees, and those between them.
 BROACH_DEVICE KeyRange keys_of_block(const BroachWindowRowsDecode& p, const PromptTask& task,
@@ -32,76 +26,6 @@ BROACH_DEVICE KeyRange keys_of_block(const BroachWindowRowsDecode& p, const Prom
     if (shared.last[row] > keys.last) keys.last = shared.last[row];
   }
   return keys;
-}
-
-/// Folds one tile into a band's rows, taking the tile's pieces from the feed.
-///
-/// Says in `shared.unclean` whether a product that rows with other keys share was not finite; with
-/// `clean`, non-finite values are taken out before.
-BROACH_DEVICE void fold_tile(Thread thread, const BroachWindowRowsDecode& p, const PromptTask& task,
-                             PromptShared& shared, int tile, bool clean,
-                             PieceFeed<kPromptThreads, kPromptOrder>& feed, BandRows& rows,
-                             BandOutputs& outputs) {
-  const int band = static_cast<int>(thread.warp()) % 4;
-  const int column_part = static_cast<int>(thread.warp()) / 4;
-  const unsigned short* const queries = shared.q + band * 16 * kPromptQueryStride;
-  BandScores scores = {};
-  BROACH_ROLLED
-  for (int piece = 0; piece < kPieces; ++piece) {
-    score_band(thread, queries, feed.take(thread), piece * kPieceDims, scores);
-  }
-  BandWeights weights;
-  const bool partly = weigh_band(thread, p, task, shared, tile, rows, scores.dots(), weights);
-  BROACH_ROLLED
-  for (int piece = 0; piece < kPieces; ++piece) {
-    unsigned short* const stage = feed.take(thread);
-    if (clean) clean_piece(thread, p, task, tile, stage, shared);
-    const unsigned short* const values = stage + column_part * kPieceColumns;
-    // The outputs are registers, which no run-time index reaches; the products are code enough to
-    // have once for all pieces, and for all parts of a wide one.
-    BROACH_ROLLED
-    for (int part = 0; part < kParts; ++part) {
-      BROACH_UNROLL
-      for (int chunk = 0; chunk < kPartChunks; ++chunk) {
-        float pv[kChunkBlocks][4];
-        chunk_product(thread, weights, values + (part * kPartChunks + chunk) * kChunkColumns, pv);
-        if (partly && !is_finite_chunk(pv)) shared.unclean[0] = 1;
-        BROACH_UNROLL
-        for (int at = 0; at < kPieces * kParts; ++at) {
-          if (at != piece * kParts + part) continue;
-          join_chunk(weights, pv, outputs.o[at / kParts][at % kParts * kPartChunks + chunk]);
-        }
-      }
-    }
-  }
-}
-
-/// Folds the block's tiles into fresh rows.
-BROACH_DEVICE void fold_tiles(Thread thread, const BroachWindowRowsDecode& p,
-                              const PromptTask& task, const KeyRange& keys, bool clean,
-                              PromptShared& shared, BandRows& rows, BandOutputs& outputs) {
-  BROACH_UNROLL
-  for (int r = 0; r < 2; ++r) {
-    rows.maximum[r] = -infinity();
-    rows.sum[r] = 0.0f;
-  }
-  BROACH_UNROLL
-  for (int i = 0; i < kPieces * kChunks * kChunkBlocks; ++i) {
-    BROACH_UNROLL
-    for (int e = 0; e < 4; ++e) {
-      outputs.o[i / kChunkBlocks / kChunks][i / kChunkBlocks % kChunks][i % kChunkBlocks][e] = 0.0f;
-    }
-  }
-  const int first = keys.first_tile();
-  const int last = keys.last_tile();
-  PieceFeed<kPromptThreads, kPromptOrder> feed(p, task.kv_head, task.slot, keys, first, last,
-                                               shared.pieces);
-  feed.start(thread);
-  BROACH_ROLLED
-  for (int tile = first; tile <= last; ++tile) {
-    const int turn = kPromptOrder == TileOrder::kUp ? tile : first + last - tile;
-    fold_tile(thread, p, task, shared, turn, clean, feed, rows, outputs);
-  }
 }
 
 // A chunk of a warp's outputs on its way out, in fp32: 16 rows, each with l and what a sink leaves
@@ -118,8 +42,8 @@ BROACH_DEVICE void write_band(Thread thread, const BroachWindowRowsDecode& p,
                               const PromptTask& task, PromptShared& shared, BandRows& rows,
                               const BandOutputs& outputs) {
   const int lane = static_cast<int>(thread.lane());
-  const int band = static_cast<int>(thread.warp()) % 4;
-  const int column_part = static_cast<int>(thread.warp()) / 4;
+  const int band = band_of(thread);
+  const int column_part = column_part_of(thread);
   float* const staged =
       reinterpret_cast<float*>(shared.pieces) + static_cast<int>(thread.warp()) * 16 * kOutStride;
   BROACH_UNROLL
@@ -198,7 +122,7 @@ BROACH_DEVICE void redo_rows(Thread thread, const BroachWindowRowsDecode& p, con
 
 BROACH_DEVICE void prompt_block(Thread thread, const BroachWindowRowsPrompt& params) {
   const BroachWindowRowsDecode& p = params.common;
-  PromptShared& shared = *static_cast<PromptShared*>(dynamic_shared(thread));
+  BlockShared& shared = block_shared(thread);
   PromptTask task;
   if (!find_task(thread, params, task)) return;
   load_last_keys(thread, params, task, shared);

@@ -2,7 +2,8 @@
 
 // The rows of a prompt block: which sequence they belong to, which keys they see, their queries.
 //
-// Block: 64 consecutive rows of one sequence x one query head; grid = row blocks x query heads.
+// Block: kPromptRows consecutive rows of one sequence x one query head; grid = row blocks x query
+// heads.
 
 #include "common/platform.cuh"
 #include "tiles/copy.cuh"
@@ -13,15 +14,26 @@ namespace broach::window_rows {
 
 constexpr int kPromptThreads = kPromptWarps * 32;
 constexpr int kPromptQueryStride = kHeadDim + kRowPad;
+constexpr int kQueryElems = kPromptRows * (kPanels ? kHeadDim : kPromptQueryStride);
+
+/// Where element (row, dim) of a block's queries lies, in elements from their start.
+BROACH_DEVICE constexpr int query_at(int row, int dim) {
+  if constexpr (kPanels) {
+    // 64 rows and 64 dims a panel.
+    const int panel = row / 64 * (kHeadDim / kPanelColumns) + dim / kPanelColumns;
+    return panel * 64 * kPanelColumns + panel_at(row % 64, dim % kPanelColumns);
+  } else {
+    return row * kPromptQueryStride + dim;
+  }
+}
 
 struct PromptShared {
-  alignas(16) unsigned short q[kPromptRows * kPromptQueryStride];  // [row][dim]
+  alignas(16) unsigned short q[kQueryElems];
   alignas(16) unsigned short pieces[kStages * kPieceElems];
   int last[kPromptRows];
   unsigned redo[kPromptRows];
   unsigned unclean[4];  // a product that rows share is not finite
 };
-static_assert(sizeof(PromptShared) == kPromptSharedBytes, "the renderer states the same size");
 
 /// The rows a block works on. Rows are counted over all sequences.
 struct PromptTask {
@@ -37,7 +49,8 @@ struct PromptTask {
 BROACH_DEVICE bool find_task(Thread thread, const BroachWindowRowsPrompt& params,
                              PromptTask& task) {
   const BroachWindowRowsDecode& p = params.common;
-  int block = static_cast<int>(thread.block_x());
+  // Later rows see more keys: first come those that take longest.
+  int block = static_cast<int>(thread.grid_x() - 1 - thread.block_x());
   task.head = static_cast<int>(thread.block_y());
   task.kv_head = task.head / ratio_of(p);
   for (int sequence = 0; sequence < params.sequences; ++sequence) {
@@ -106,7 +119,7 @@ BROACH_DEVICE void load_prompt_queries(Thread thread, const BroachWindowRowsDeco
     const int row = vector / kVectors;
     const int column = vector % kVectors * 8;
     const bool present = row < task.rows;
-    copy_16_bytes(shared.q + row * kPromptQueryStride + column,
+    copy_16_bytes(shared.q + query_at(row, column),
                   q + (present ? row : 0) * p.q_row_stride + column, present);
   }
 }

@@ -5,6 +5,8 @@
 
 #include "window_rows/tile64_arith.cuh"
 
+#include "window_rows/prompt_warp.cuh"
+
 #include "window_rows/prompt_block.cuh"
 
 BROACH_GLOBAL(broach_window_rows_tile64_prompt, broach::window_rows::kPromptThreads,

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "kernel_src/window_rows/layout.h"
 #include "runtime/window_rows/launch_stage.hpp"
 #include "runtime/window_rows/prompt_args.hpp"
 
@@ -27,8 +26,8 @@ class PromptLaunch final : public DecodeLaunch {
 
   Result<void> launch_prompt(const PromptArgs& args, Stream stream) const override {
     const auto heads = static_cast<std::uint32_t>(args.common.kv_heads) * shape_.gqa_ratio;
-    return stage_.launch(prompt_row_blocks(args.common.rows, args.sequences), heads, 1,
-                         prompt_params(shape_, args), stream);
+    return stage_.launch(prompt_row_blocks(args.common.rows, args.sequences, stage_.block_rows),
+                         heads, 1, prompt_params(shape_, args), stream);
   }
 
  private:
@@ -38,13 +37,13 @@ class PromptLaunch final : public DecodeLaunch {
 
 }  // namespace
 
-std::uint32_t prompt_row_blocks(std::int32_t rows, std::int32_t sequences) noexcept {
-  constexpr std::uint64_t kBlockRows = window_rows::kPromptRows;
-  // Sequence s takes ceil(rows_s / 64) <= rows_s / 64 + 63 / 64 blocks, and never more than its
+std::uint32_t prompt_row_blocks(std::int32_t rows, std::int32_t sequences,
+                                std::uint32_t block_rows) noexcept {
+  // Sequence s takes ceil(rows_s / b) <= rows_s / b + (b - 1) / b blocks, and never more than its
   // rows.
   const auto all = static_cast<std::uint64_t>(std::max(rows, 0));
   const auto each = static_cast<std::uint64_t>(std::max(sequences, 0));
-  return static_cast<std::uint32_t>(std::min(all, (all + each * (kBlockRows - 1)) / kBlockRows));
+  return static_cast<std::uint32_t>(std::min(all, (all + each * (block_rows - 1)) / block_rows));
 }
 
 Result<std::unique_ptr<const DecodeLaunch>> make_prompt_launch(const WindowRowsShape& shape,
@@ -52,6 +51,10 @@ Result<std::unique_ptr<const DecodeLaunch>> make_prompt_launch(const WindowRowsS
                                                                Module& module) {
   auto stages = pick_stages<1>(plan, module, "a prompt plan has one function");
   if (!stages) return stages.error();
+  if ((*stages)[0].block_rows == 0) {
+    return Error{
+        ErrorCode::kInternal, "a prompt plan states the rows of a block; this one none", {}};
+  }
   return std::unique_ptr<const DecodeLaunch>(std::make_unique<PromptLaunch>(shape, (*stages)[0]));
 }
 

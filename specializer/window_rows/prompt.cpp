@@ -23,7 +23,7 @@ constexpr std::string_view kControls[] = {
 PromptGeometry prompt_geometry(int head_dim, int tile_keys, int piece, bool generic,
                                int shared_limit) {
   using namespace broach::window_rows;
-  PromptGeometry geometry{piece, prompt_warps(head_dim, generic), 4, 0};
+  PromptGeometry geometry{piece, kWarpPromptRows, prompt_warps(head_dim, generic), 4, 0, false};
   const auto bytes = [&] {
     return prompt_shared_bytes(head_dim, tile_keys, geometry.piece, geometry.stages);
   };
@@ -37,18 +37,40 @@ PromptGeometry prompt_geometry(int head_dim, int tile_keys, int piece, bool gene
   return geometry;
 }
 
+// As many stages as fit: they are what one warpgroup may be ahead of another by. More than a dozen
+// would hold whole tiles that nobody waits for.
+PromptGeometry warpgroup_prompt_geometry(int head_dim, int shared_limit) {
+  using namespace broach::window_rows;
+  PromptGeometry geometry{panel_piece_dims(head_dim),
+                          warpgroup_prompt_rows(head_dim),
+                          prompt_warpgroups(head_dim) * 4,
+                          12,
+                          0,
+                          true};
+  while (warpgroup_prompt_shared_bytes(head_dim, geometry.stages) > shared_limit) {
+    --geometry.stages;
+  }
+  geometry.shared_bytes = warpgroup_prompt_shared_bytes(head_dim, geometry.stages);
+  return geometry;
+}
+
 Rendered render_prompt(const WindowRowsShape& shape, int ratio, const Variant& variant,
                        std::string_view arith, int tile_keys, const PromptGeometry& geometry) {
   KernelSource source(shape, ratio, variant, kControls);
   source.constant("int", "kTileKeys", tile_keys);
   source.constant("int", "kPieceDims", geometry.piece);
+  source.constant("bool", "kPanels", geometry.warpgroups);
   source.constant("int", "kStages", geometry.stages);
+  source.constant("int", "kPromptRows", geometry.rows);
   source.constant("int", "kPromptWarps", geometry.warps);
   source.constant("int", "kPromptSharedBytes", geometry.shared_bytes);
-  return {std::move(source).finish(fmt::format("window_rows/{}_prompt.cuh", arith)),
-          {{fmt::format("broach_window_rows_{}_prompt", arith),
-            static_cast<std::uint32_t>(geometry.warps) * 32,
-            static_cast<std::uint32_t>(geometry.shared_bytes)}}};
+  const std::string_view unit = geometry.warpgroups ? "_warpgroup" : "";
+  KernelEntry entry{fmt::format("broach_window_rows_{}_prompt", arith),
+                    static_cast<std::uint32_t>(geometry.warps) * 32,
+                    static_cast<std::uint32_t>(geometry.shared_bytes)};
+  entry.block_rows = static_cast<std::uint32_t>(geometry.rows);
+  return {std::move(source).finish(fmt::format("window_rows/{}_prompt{}.cuh", arith, unit)),
+          {std::move(entry)}};
 }
 
 }  // namespace broach::specializer::window_rows

@@ -9,17 +9,23 @@ namespace broach::specializer::window_rows {
 /// The constants of a prompt kernel that follow from the shape and the target's shared memory.
 struct PromptGeometry {
   int piece;  ///< Dims of a piece.
+  int rows;   ///< Of a block.
   int warps;
   int stages;
   int shared_bytes;
+  bool warpgroups;  ///< Whether they multiply, and not single warps.
 };
 
-/// Pieces of `piece` dims, or fewer where shared memory is short.
+/// Warps that multiply, with pieces of `piece` dims, or fewer where shared memory is short.
 PromptGeometry prompt_geometry(int head_dim, int tile_keys, int piece, bool generic,
                                int shared_limit);
 
-/// A prompt of 64-row blocks in `arith`, "tile64": kernel_src/window_rows/<arith>_prompt.cuh for
-/// `geometry`, with every fault that such a prompt can be planted with.
+/// Warpgroups that multiply tiles of 64 keys.
+PromptGeometry warpgroup_prompt_geometry(int head_dim, int shared_limit);
+
+/// A prompt in `arith`, "tile64": kernel_src/window_rows/<arith>_prompt.cuh, or
+/// <arith>_prompt_warpgroup.cuh, for `geometry`, with every fault that such a prompt can be planted
+/// with.
 Rendered render_prompt(const WindowRowsShape& shape, int ratio, const Variant& variant,
                        std::string_view arith, int tile_keys, const PromptGeometry& geometry);
 

@@ -47,11 +47,20 @@ DecodeGeometry decode_geometry(int head_dim, int ratio, bool p32, int shared_lim
   return geometry;
 }
 
-Rendered render_prompt(const WindowRowsShape& shape, int ratio, int shared_limit,
+// A generic kernel's run-time values need the registers that a warpgroup's kernel has not.
+bool multiplies_by_warpgroup(int head_dim, const Target& target, const Variant& variant) {
+  return target.arch == "sm_90a" && has_panels(head_dim) && variant.generic == Switch::kOff;
+}
+
+Rendered render_prompt(const WindowRowsShape& shape, int ratio, const Target& target,
                        const Variant& variant) {
   const auto head_dim = static_cast<int>(shape.head_dim);
-  const window_rows::PromptGeometry geometry = window_rows::prompt_geometry(
-      head_dim, kTile64Keys, piece_dims(head_dim), variant.generic == Switch::kOn, shared_limit);
+  const auto shared_limit = static_cast<int>(target.max_shared_bytes);
+  const window_rows::PromptGeometry geometry =
+      multiplies_by_warpgroup(head_dim, target, variant)
+          ? window_rows::warpgroup_prompt_geometry(head_dim, shared_limit)
+          : window_rows::prompt_geometry(head_dim, kTile64Keys, piece_dims(head_dim),
+                                         variant.generic == Switch::kOn, shared_limit);
   return window_rows::render_prompt(shape, ratio, variant, "tile64", kTile64Keys, geometry);
 }
 
@@ -63,6 +72,7 @@ Rendered render_decode(const WindowRowsShape& shape, int ratio, int shared_limit
   window_rows::KernelSource source(shape, ratio, variant, kControls);
   source.constant("int", "kTileKeys", kTile64Keys);
   source.constant("int", "kPieceDims", piece_dims(head_dim));
+  source.constant("bool", "kPanels", false);
   source.constant("int", "kStages", geometry.stages);
   source.constant("int", "kHeadBlocks", geometry.blocks);
   source.constant("int", "kDecodeWarps", geometry.warps);
@@ -79,9 +89,9 @@ Rendered render_window_rows_tile64(const WindowRowsShape& shape, const Target& t
                                    const Variant& variant) {
   const bool generic = variant.generic == Switch::kOn;
   const int ratio = generic ? kLargestRatio : static_cast<int>(shape.gqa_ratio);
-  const auto shared_limit = static_cast<int>(target.max_shared_bytes);
-  return shape.form == Form::kPrompt ? render_prompt(shape, ratio, shared_limit, variant)
-                                     : render_decode(shape, ratio, shared_limit, variant);
+  return shape.form == Form::kPrompt
+             ? render_prompt(shape, ratio, target, variant)
+             : render_decode(shape, ratio, static_cast<int>(target.max_shared_bytes), variant);
 }
 
 }  // namespace broach::specializer

@@ -81,14 +81,18 @@ TEST_CASE("a prompt argument that cannot be served is named with its value and i
 }
 
 TEST_CASE("row blocks cover every split of the rows over sequences", "[runtime][prompt_args]") {
-  CHECK(prompt_row_blocks(64, 1) == 1);
-  CHECK(prompt_row_blocks(65, 1) == 2);
-  CHECK(prompt_row_blocks(1, 1) == 1);
-  CHECK(prompt_row_blocks(5, 5) == 5);
+  CHECK(prompt_row_blocks(64, 1, 64) == 1);
+  CHECK(prompt_row_blocks(65, 1, 64) == 2);
+  CHECK(prompt_row_blocks(65, 1, 128) == 1);
+  CHECK(prompt_row_blocks(1, 1, 192) == 1);
+  CHECK(prompt_row_blocks(5, 5, 64) == 5);
+  const std::int32_t block_rows = GENERATE(64, 128, 192);
   for (std::int32_t rows = 2; rows < 300; ++rows) {
     for (std::int32_t first = 1; first < rows; ++first) {
-      const std::int32_t needed = (first + 63) / 64 + (rows - first + 63) / 64;
-      REQUIRE(prompt_row_blocks(rows, 2) >= static_cast<std::uint32_t>(needed));
+      const std::int32_t needed =
+          (first + block_rows - 1) / block_rows + (rows - first + block_rows - 1) / block_rows;
+      REQUIRE(prompt_row_blocks(rows, 2, static_cast<std::uint32_t>(block_rows)) >=
+              static_cast<std::uint32_t>(needed));
     }
   }
 }

@@ -1,0 +1,170 @@
+#pragma once
+
+// A prompt block whose warpgroups multiply, by wgmma: the same steps in the same order as
+// prompt_warp.cuh's, from K and V that all of a block's warpgroups read.
+//
+// Block: 64 consecutive rows of one sequence a warpgroup x one query head; above head_dim 256 two
+// warpgroups share 64 rows. They meet only where the ring of pieces makes them. Memory: queries in
+// panels [64 rows][64 dims], then the ring. Chips: sm_90a.
+
+#include "tiles/warpgroup.cuh"
+#include "window_rows/piece_ring.cuh"
+#include "window_rows/prompt_band.cuh"
+
+namespace broach::window_rows {
+
+static_assert(kTileKeys == 64 && kSliceDims == kHeadDim, "a tile is a panel high, a chain whole");
+
+struct BlockShared : PromptShared {
+  RingBarriers barriers;
+};
+static_assert(sizeof(BlockShared) == kPromptSharedBytes, "the renderer states the same size");
+static_assert(kQueryElems * 2 % kPanelAlignment == 0 && kPieceElems * 2 % kPanelAlignment == 0,
+              "panels follow panels");
+
+#if defined(BROACH_CUDA)
+extern __shared__ __attribute__((aligned(1024))) unsigned char broach_panels_shared[];
+static_assert(kPanelAlignment == 1024, "as its memory");
+
+BROACH_DEVICE BlockShared& block_shared(Thread /*thread*/) {
+  return *reinterpret_cast<BlockShared*>(broach_panels_shared);
+}
+#endif
+
+using PromptRing = PieceRing<kPromptThreads, kPromptOrder>;
+
+constexpr int kPanelElems = 64 * kPanelColumns;
+constexpr unsigned long long kPanelUnits = kPanelElems * 2 / 16;  // of a descriptor
+constexpr int kPiecePanels = kPieceDims / kPanelColumns;
+constexpr int kChunkPanels = kPiecePanels / kColumnSplit;
+static_assert(kChunks == kChunkPanels, "a chunk is a panel");
+
+/// Dot products of the warpgroup's 64 rows with a tile's keys. `queries`: its panels.
+BROACH_DEVICE void score_tile(Thread thread, const unsigned short* queries, PromptRing& ring,
+                              float (&scores)[kKeyBlocks][4]) {
+  const unsigned long long a = panel_descriptor(queries);
+  BROACH_UNROLL
+  for (int piece = 0; piece < kPieces; ++piece) {
+    const unsigned long long b = panel_descriptor(ring.take());
+    warpgroup_begin();
+    BROACH_UNROLL
+    for (int step = 0; step < kPieceDims / 16; ++step) {
+      const int panel = step / 4;
+      const unsigned long long within = step % 4 * kSixteenColumns;
+      warpgroup_step<kHalf>(scores, a + (piece * kPiecePanels + panel) * kPanelUnits + within,
+                            b + panel * kPanelUnits + within, piece + step > 0);
+    }
+    warpgroup_commit();
+    if (piece > 0) {
+      warpgroup_wait<1>();
+      ring.release(thread);
+    }
+  }
+  warpgroup_wait<0>();
+  warpgroup_arrived(scores);
+  ring.release(thread);
+}
+
+/// pv of a panel of columns.
+BROACH_DEVICE void panel_product(const BandWeights& weights, const unsigned short* panel,
+                                 float (&pv)[kChunkBlocks][4]) {
+  const unsigned long long b = panel_descriptor(panel);
+  warpgroup_begin();
+  BROACH_UNROLL
+  for (int step = 0; step < kTileSteps; ++step) {
+    BROACH_UNROLL
+    for (int half = 0; half < kPromptHalves; ++half) {
+      warpgroup_step<kHalf>(pv, weights.a[half][step], b + step * kSixteenRows, step + half > 0);
+    }
+  }
+  warpgroup_commit();
+  warpgroup_wait<0>();
+  warpgroup_arrived(pv);
+}
+
+/// clean_piece, for steps to read. Every thread of the block takes part.
+BROACH_DEVICE void clean_panels(Thread thread, const BroachWindowRowsDecode& p,
+                                const PromptTask& task, int tile, unsigned short* piece,
+                                PromptShared& shared) {
+  clean_piece(thread, p, task, tile, piece, shared);
+  async_proxy_fence();
+  sync_block(thread);
+}
+
+/// Takes a tile's pieces and gives them back.
+BROACH_DEVICE void pass_tile(Thread thread, const BroachWindowRowsDecode& p, const PromptTask& task,
+                             PromptShared& shared, int tile, bool clean, PromptRing& ring) {
+  BROACH_ROLLED
+  for (int half = 0; half < 2; ++half) {
+    ring.ask_half(thread);
+    BROACH_ROLLED
+    for (int piece = 0; piece < kPieces; ++piece) {
+      unsigned short* const stage = ring.take();
+      if (clean && half == 1) clean_panels(thread, p, task, tile, stage, shared);
+      ring.release(thread);
+    }
+  }
+}
+
+/// Folds one tile into a warpgroup's rows. See prompt_warp.cuh's.
+BROACH_DEVICE void fold_tile(Thread thread, const BroachWindowRowsDecode& p, const PromptTask& task,
+                             PromptShared& shared, int tile, bool clean, PromptRing& ring,
+                             BandRows& rows, BandOutputs& outputs) {
+  float scores[kKeyBlocks][4];
+  ring.ask_half(thread);
+  score_tile(thread, shared.q + band_of(thread) / 4 * 64 * kHeadDim, ring, scores);
+  BandWeights weights;
+  const bool partly = weigh_band(thread, p, task, shared, tile, rows, scores, weights);
+  ring.ask_half(thread);
+  BROACH_UNROLL
+  for (int piece = 0; piece < kPieces; ++piece) {
+    unsigned short* const stage = ring.take();
+    if (clean) clean_panels(thread, p, task, tile, stage, shared);
+    BROACH_UNROLL
+    for (int chunk = 0; chunk < kChunks; ++chunk) {
+      float pv[kChunkBlocks][4];
+      panel_product(weights, stage + (column_part_of(thread) * kChunks + chunk) * kPanelElems, pv);
+      if (partly && !is_finite_chunk(pv)) shared.unclean[0] = 1;
+      join_chunk(weights, pv, outputs.o[piece][chunk]);
+    }
+    ring.release(thread);
+  }
+}
+
+/// Every key that a row of this thread's warpgroup sees, and those between them.
+BROACH_DEVICE KeyRange keys_of_warpgroup(Thread thread, const BroachWindowRowsDecode& p,
+                                         const PromptTask& task, const PromptShared& shared) {
+  const int row = band_of(thread) / 4 * 64;
+  KeyRange keys{first_key(p, task.position + row), -1};
+  BROACH_ROLLED
+  for (int i = row; i < row + 64 && i < task.rows; ++i) {
+    if (shared.last[i] > keys.last) keys.last = shared.last[i];
+  }
+  return keys;
+}
+
+/// Folds the block's tiles into fresh rows.
+BROACH_DEVICE void fold_tiles(Thread thread, const BroachWindowRowsDecode& p,
+                              const PromptTask& task, const KeyRange& keys, bool clean,
+                              BlockShared& shared, BandRows& rows, BandOutputs& outputs) {
+  start_band(rows, outputs);
+  // From one lane: a compiler that sees a warp take one path lets steps run on past its ends.
+  const int first = shuffle(thread, keys.first_tile(), 0);
+  const int last = shuffle(thread, keys.last_tile(), 0);
+  const KeyRange range = keys_of_warpgroup(thread, p, task, shared);
+  const KeyRange seen{shuffle(thread, range.first, 0), shuffle(thread, range.last, 0)};
+  PromptRing ring({p, task.kv_head, task.slot, keys, first, last}, shared.pieces, shared.barriers);
+  ring.start(thread);
+  BROACH_ROLLED
+  for (int tile = first; tile <= last; ++tile) {
+    const int turn = kPromptOrder == TileOrder::kUp ? tile : first + last - tile;
+    if (seen.first < (turn + 1) * kTileKeys && turn * kTileKeys <= seen.last) {
+      fold_tile(thread, p, task, shared, turn, clean, ring, rows, outputs);
+    } else {
+      pass_tile(thread, p, task, shared, turn, clean, ring);
+    }
+  }
+  ring.end(thread);
+}
+
+}  // namespace broach::window_rows
