@@ -17,6 +17,7 @@
 
 #include "common/half.cuh"
 #include "common/platform.cuh"
+#include "common/warp.cuh"
 #include "tiles/panels.cuh"
 
 namespace broach {
@@ -25,8 +26,11 @@ namespace broach {
 
 /// What a step is told of a panel: address and distances in units of 16 bytes, 8 rows a group, the
 /// exchange of 128-byte rows.
-BROACH_DEVICE unsigned long long panel_descriptor(const unsigned short* panel) {
-  const auto address = static_cast<unsigned>(__cvta_generic_to_shared(panel));
+///
+/// From one lane, so that a compiler sees what a whole warp has in common.
+BROACH_DEVICE unsigned long long panel_descriptor(Thread thread, const unsigned short* panel) {
+  const unsigned address =
+      shuffle(thread, static_cast<unsigned>(__cvta_generic_to_shared(panel)), 0);
   constexpr unsigned long long kSwizzle128 = 1ull << 62;
   constexpr unsigned long long kEightRows = 1024ull / 16 << 32;
   constexpr unsigned long long kNoDistance = 1ull << 16;

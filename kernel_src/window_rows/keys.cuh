@@ -91,6 +91,15 @@ struct KeyRows {
     if (layout == Layout::kRing) return strides.start + position % length * strides.position;
     return strides.start + key * strides.position;
   }
+
+  /// Whether `count` keys' rows lie a position's stride apart, each behind the one before.
+  BROACH_DEVICE bool follow_each_other(int first, int count) const {
+    const Layout layout = kGeneric ? static_cast<Layout>(p.layout) : kLayout;
+    constexpr int kDivisor = kLayoutLength > 0 ? kLayoutLength : 1;
+    const auto length = static_cast<unsigned>(kGeneric ? p.layout_length : kDivisor);
+    return layout == Layout::kLinear ||
+           static_cast<unsigned>(first) % length + static_cast<unsigned>(count) <= length;
+  }
 };
 
 /// Ends the launch when a row's position, slot or pages are out of range (`checked` builds).

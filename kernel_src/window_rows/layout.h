@@ -64,8 +64,8 @@ constexpr int warpgroup_prompt_rows(int head_dim) {
   return head_dim > 256 ? 64 : 64 * prompt_warpgroups(head_dim);
 }
 
-/* Dims of a piece in panels. */
-constexpr int panel_piece_dims(int head_dim) { return head_dim % 128 == 0 ? 128 : 64; }
+/* Dims of a piece in panels: all, while several pieces fit. */
+constexpr int panel_piece_dims(int head_dim) { return head_dim <= 256 ? head_dim : 128; }
 
 /* Bytes of the dynamic shared memory of such a kernel; sizeof its BlockShared. */
 constexpr int warpgroup_prompt_shared_bytes(int head_dim, int stages) {
@@ -73,8 +73,8 @@ constexpr int warpgroup_prompt_shared_bytes(int head_dim, int stages) {
   return rows * head_dim * 2                                     /* queries */
          + stages * kTile64Keys * panel_piece_dims(head_dim) * 2 /* pieces */
          + 2 * rows * 4                                          /* last keys, redo */
-         + 16              /* whether values have to be cleaned */
-         + stages * 2 * 8; /* barriers */
+         + 16                                                    /* whether to clean values */
+         + stages * 2 * 8;                                       /* barriers */
 }
 
 /* Bytes of the decode kernel's dynamic shared memory; sizeof(DecodeShared). */

@@ -13,51 +13,45 @@ namespace broach::window_rows {
 /// How many halves of tiles, K or V, are asked for before they are used; at least two pieces are
 /// left for a warpgroup to be behind another.
 constexpr int kHalvesAhead = kStages >= 3 * kPieces + 2 ? 2 : 1;
-static_assert(kStages >= (kHalvesAhead + 1) * kPieces + 2, "a half in use, and those ahead");
+constexpr int kPiecesAhead = kHalvesAhead * kPieces;
+static_assert(kStages >= kPiecesAhead + kPieces + 2, "a half in use, and those ahead");
 
 struct RingBarriers {
   Barrier arrived[kStages];  // every thread's copies of the stage's piece
   Barrier freed[kStages];    // every warp's use of it
 };
 
-/// A stage of the ring and how often, modulo 2, the ring has gone round before it.
-struct RingPlace {
-  int stage = 0;
-  unsigned round = 0;
+constexpr int kWarpgroupWarps = 4;
+constexpr int kWarpgroupThreads = kWarpgroupWarps * 32;
 
-  BROACH_DEVICE void advance() {
-    if (++stage == kStages) {
-      stage = 0;
-      round ^= 1u;
-    }
-  }
-};
-
-/// Feeds one block of kThreads threads, each of which copies its share of every piece.
+/// Feeds one block of kThreads threads. Warpgroups copy the halves of tiles in turns, each a half.
 ///
 /// Owns:    nothing; parameters, ring and barriers outlive it.
 template <int kThreads, TileOrder kOrder>
 struct PieceRing {
-  PieceSource<kThreads, kOrder> source;
+  PieceSource<kWarpgroupThreads, kOrder> source;
   unsigned short* ring;  // [kStages][kPieceElems], panels
   RingBarriers& barriers;
-  int next = 0;  // to be asked for
-  RingPlace asked, taken, released;
+  int next = 0;        // piece to be taken
+  int stage = 0;       // its stage
+  unsigned round = 0;  // how often, modulo 2, the ring went round before it
 
-  BROACH_DEVICE PieceRing(const PieceSource<kThreads, kOrder>& pieces, unsigned short* stages,
-                          RingBarriers& ring_barriers)
+  BROACH_DEVICE PieceRing(const PieceSource<kWarpgroupThreads, kOrder>& pieces,
+                          unsigned short* stages, RingBarriers& ring_barriers)
       : source(pieces), ring(stages), barriers(ring_barriers) {}
 
-  /// Starts the barriers and asks for the first pieces; with them go copies that the caller made
-  /// before. Every thread takes part.
+  /// Starts the barriers and asks for the first pieces. Every thread takes part; the barriers are
+  /// seen after a block barrier that follows.
   BROACH_DEVICE void start(Thread thread) {
     if (thread.index() < kStages) {
-      barrier_start(barriers.arrived[thread.index()], kThreads);
+      barrier_start(barriers.arrived[thread.index()], kWarpgroupThreads);
       barrier_start(barriers.freed[thread.index()], kThreads / kWarpLanes);
     }
     sync_block(thread);
     BROACH_ROLLED
-    for (int i = 0; i < kHalvesAhead; ++i) ask_half(thread);
+    for (int n = 0; n < kPiecesAhead && n < source.count; ++n) {
+      if (is_mine(thread, n)) copy(thread, n, n);
+    }
   }
 
   /// Ends the barriers, once every piece has been taken and released. Every thread takes part.
@@ -70,34 +64,51 @@ struct PieceRing {
     sync_block(thread);
   }
 
-  /// Asks for the pieces of the next half of a tile, each once its stage is free. To be called once
-  /// for each half that is used, before its pieces are taken.
+  /// Whether this thread's warpgroup copies the half that piece `n` belongs to.
+  BROACH_DEVICE bool is_mine(Thread thread, int n) const {
+    constexpr int kWarpgroups = kThreads / kWarpgroupThreads;
+    return n / kPieces % kWarpgroups == static_cast<int>(thread.warp()) / kWarpgroupWarps;
+  }
+
+  BROACH_DEVICE void copy(Thread thread, int n, int to_stage) {
+    source.copy(thread, n, ring + to_stage * kPieceElems);
+    barrier_arrive_after_copies(barriers.arrived[to_stage]);
+  }
+
+  /// Asks for the pieces that come kHalvesAhead after the half at hand, each once its stage is
+  /// free. To be called once for each half, before its pieces are taken.
   BROACH_DEVICE void ask_half(Thread thread) {
+    if (!is_mine(thread, next + kPiecesAhead)) return;
     BROACH_ROLLED
-    for (int i = 0; i < kPieces && next < source.count; ++i) {
-      // In the first round nobody has used a stage yet.
-      if (next >= kStages) barrier_wait(barriers.freed[asked.stage], asked.round ^ 1u);
-      source.copy(thread, next, ring + asked.stage * kPieceElems);
-      barrier_arrive_after_copies(barriers.arrived[asked.stage]);
-      asked.advance();
-      ++next;
+    for (int i = kPiecesAhead; i < kPiecesAhead + kPieces && next + i < source.count; ++i) {
+      const bool is_round_next = stage + i >= kStages;
+      const int to_stage = is_round_next ? stage + i - kStages : stage + i;
+      // The round before it; in the first nobody has used a stage yet.
+      const unsigned before = (round + (is_round_next ? 1u : 0u) + 1u) % 2u;
+      if (next + i >= kStages) barrier_wait(barriers.freed[to_stage], before);
+      copy(thread, next + i, to_stage);
     }
   }
 
   /// The next piece in order, once it has arrived.
   BROACH_DEVICE unsigned short* take() {
-    barrier_wait(barriers.arrived[taken.stage], taken.round);
+    barrier_wait(barriers.arrived[stage], round);
     async_proxy_fence();
-    unsigned short* const piece = ring + taken.stage * kPieceElems;
-    taken.advance();
+    unsigned short* const piece = ring + stage * kPieceElems;
+    ++next;
+    if (++stage == kStages) {
+      stage = 0;
+      round ^= 1u;
+    }
     return piece;
   }
 
-  /// Gives back the piece taken longest ago: no step of this warp reads it any more.
-  BROACH_DEVICE void release(Thread thread) {
+  /// Gives back the piece that was taken last, or `earlier` before it: no step of this warp reads
+  /// it any more.
+  BROACH_DEVICE void release(Thread thread, int earlier = 0) {
     sync_warp(thread);
-    if (thread.lane() == 0) barrier_arrive(barriers.freed[released.stage]);
-    released.advance();
+    const int of = stage - 1 - earlier;
+    if (thread.lane() == 0) barrier_arrive(barriers.freed[of < 0 ? of + kStages : of]);
   }
 };
 

@@ -30,7 +30,7 @@ BROACH_DEVICE constexpr int piece_at(int key, int column) {
 /// In which order a block's tiles come. Down is a planted fault.
 enum class TileOrder { kUp, kDown };
 
-/// Where the pieces of one block, of kThreads threads, lie in the cache.
+/// Where the pieces of one block lie in the cache; kThreads consecutive threads copy one.
 ///
 /// Owns:    nothing; parameters outlive it.
 template <int kThreads, TileOrder kOrder>
@@ -63,17 +63,64 @@ struct PieceSource {
     const unsigned short* const base = (is_k ? k : v) + part % kPieces * kPieceDims;
     const RowStrides strides = is_k ? rows.of_k : rows.of_v;
     const int first_key = tile(n / (2 * kPieces)) * kTileKeys;
+    const int index = static_cast<int>(thread.index()) % kThreads;
+    constexpr int kVectors = kTileKeys * kPieceDims / 8;
+    if constexpr (kPanels) {
+      // Most tiles are all there, a row behind another; the others come one by one, since registers
+      // are short.
+      if (present.first <= first_key && first_key + kTileKeys - 1 <= present.last &&
+          rows.follow_each_other(first_key, kTileKeys)) {
+        copy_panels(index, base + rows.offset(first_key, strides), strides.position, stage);
+      } else {
+        BROACH_ROLLED
+        for (int vector = index; vector < kVectors; vector += kThreads) {
+          copy_vector(vector, first_key, base, strides, stage);
+        }
+      }
+    } else {
+      BROACH_UNROLL
+      for (int i = 0; i < (kVectors + kThreads - 1) / kThreads; ++i) {
+        const int vector = i * kThreads + index;
+        if (kVectors % kThreads != 0 && vector >= kVectors) break;
+        copy_vector(vector, first_key, base, strides, stage);
+      }
+    }
+  }
+
+  /// Copies 8 values of a key, or zeros if it is not present.
+  BROACH_DEVICE void copy_vector(int vector, int first_key, const unsigned short* base,
+                                 const RowStrides& strides, unsigned short* stage) const {
     constexpr int kVectors = kPieceDims / 8;
-    BROACH_UNROLL
-    for (int i = 0; i < (kTileKeys * kVectors + kThreads - 1) / kThreads; ++i) {
-      const int vector = i * kThreads + static_cast<int>(thread.index());
-      if (kTileKeys * kVectors % kThreads != 0 && vector >= kTileKeys * kVectors) break;
-      const int key = first_key + vector / kVectors;
-      const int column = vector % kVectors * 8;
-      const bool is_present = present.holds(key);
-      const int at = is_present ? key : present.last;
-      copy_16_bytes(stage + piece_at(vector / kVectors, column),
-                    base + rows.offset(at, strides) + column, is_present);
+    const int key = first_key + vector / kVectors;
+    const int column = vector % kVectors * 8;
+    const bool is_present = present.holds(key);
+    const int at = is_present ? key : present.last;
+    copy_16_bytes(stage + piece_at(vector / kVectors, column),
+                  base + rows.offset(at, strides) + column, is_present);
+  }
+
+  /// Copies a tile's keys, `stride` elements apart from `first` on: two instructions a vector.
+  BROACH_DEVICE void copy_panels(int index, const unsigned short* first, long long stride,
+                                 unsigned short* stage) const {
+    // Whole rows a pass where threads divide so, or else a panel's.
+    constexpr int kRowUnits = kPieceDims / 8;
+    constexpr bool kWhole = kThreads % kRowUnits == 0 && kThreads / kRowUnits % 8 == 0;
+    constexpr int kUnits = kWhole ? kRowUnits : kPanelColumns / 8;
+    constexpr int kRows = kThreads / kUnits;
+    static_assert(kThreads % kUnits == 0 && kRows % 8 == 0 && kTileKeys % kRows == 0,
+                  "the panels' exchange repeats");
+    const int row = index / kUnits;
+    const int column = index % kUnits * 8;
+    first += row * stride + column;
+    stage += piece_at(row, column);
+    BROACH_ROLLED
+    for (int part = 0; part < kPieceDims; part += kUnits * 8) {
+      const unsigned short* from = first + part;
+      BROACH_UNROLL
+      for (int i = 0; i < kTileKeys / kRows; ++i) {
+        copy_16_bytes(stage + part * kTileKeys + i * kRows * kPanelColumns, from, true);
+        from += kRows * stride;
+      }
     }
   }
 };

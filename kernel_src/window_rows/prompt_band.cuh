@@ -8,10 +8,10 @@
 // prompt_warpgroup.cuh's; a lane holds the same elements with both.
 //
 // V of keys that some rows of a block see and others do not is in every row's product: 0 x infinity
-// would reach rows that do not see the key. Where a partly seen tile's product is not finite, the
-// block's tiles run once more with non-finite values as zero (clean_piece), which changes nothing
-// for rows that do not see them; the others are left to the float64 re-run, as they would be
-// anyway.
+// would reach rows that do not see the key. A sum that was not finite once stays so. Where one
+// isn't at its end, of a row that saw some tile in part, the block's tiles run once more with
+// non-finite values as zero (clean_piece), which changes nothing for rows that do not see them; the
+// others are left to the float64 re-run, as they would be anyway.
 //
 // The including source has included an arithmetic: kSliceDims, weight_base, Fold and fold_factors
 // are its.
@@ -49,6 +49,7 @@ BROACH_DEVICE int column_part_of(Thread thread) { return static_cast<int>(thread
 struct BandRows {
   float maximum[2];
   float sum[2];
+  bool partly;  ///< Whether one of them saw some keys of a tile, but not all.
 };
 
 /// A lane's share of a band's running sums: o of its two rows, by piece, chunk and column block.
@@ -63,6 +64,7 @@ BROACH_DEVICE void start_band(BandRows& rows, BandOutputs& outputs) {
     rows.maximum[r] = -infinity();
     rows.sum[r] = 0.0f;
   }
+  rows.partly = false;
   BROACH_UNROLL
   for (int i = 0; i < kPieces * kChunks * kChunkBlocks; ++i) {
     BROACH_UNROLL
@@ -81,9 +83,8 @@ struct BandWeights {
 
 /// Turns a tile's dot products into weights and joins the rows' maxima and sums.
 ///
-/// Says whether one of the lane's rows sees some of the tile's keys, but not all. A row's keys are
-/// looked up here, tile by tile: registers are short.
-BROACH_DEVICE bool weigh_band(Thread thread, const BroachWindowRowsDecode& p,
+/// A row's keys are looked up here, tile by tile: registers are short.
+BROACH_DEVICE void weigh_band(Thread thread, const BroachWindowRowsDecode& p,
                               const PromptTask& task, const PromptShared& shared, int tile,
                               BandRows& rows, float (&scores)[kKeyBlocks][4],
                               BandWeights& weights) {
@@ -91,13 +92,12 @@ BROACH_DEVICE bool weigh_band(Thread thread, const BroachWindowRowsDecode& p,
   const int band = band_of(thread);
   const int first_key = tile * kTileKeys;
   const int last_key = first_key + kTileKeys - 1;
-  bool partly = false;
   BROACH_UNROLL
   for (int r = 0; r < 2; ++r) {
     const KeyRange keys = keys_of(p, task, shared, band * 16 + lane / 4 + 8 * r);
     const bool whole = keys.first <= first_key && keys.last >= last_key;
     weights.sees[r] = keys.first <= last_key && keys.last >= first_key;
-    partly = partly || (weights.sees[r] && !whole);
+    rows.partly = rows.partly || (weights.sees[r] && !whole);
     BROACH_UNROLL
     for (int block = 0; block < kKeyBlocks; ++block) {
       BROACH_UNROLL
@@ -143,17 +143,21 @@ BROACH_DEVICE bool weigh_band(Thread thread, const BroachWindowRowsDecode& p,
       rows.sum[r] = weights.folds[r].join(rows.sum[r], sum);
     }
   }
-  return partly;
 }
 
-BROACH_DEVICE bool is_finite_chunk(const float (&pv)[kChunkBlocks][4]) {
+/// Whether a value that a row does not see may have reached its outputs.
+BROACH_DEVICE bool may_hold_unseen(const BandRows& rows, const BandOutputs& outputs) {
+  if (!rows.partly) return false;
   bool finite = true;
   BROACH_UNROLL
-  for (int block = 0; block < kChunkBlocks; ++block) {
+  for (int i = 0; i < kPieces * kChunks * kChunkBlocks; ++i) {
     BROACH_UNROLL
-    for (int e = 0; e < 4; ++e) finite = finite && is_finite(pv[block][e]);
+    for (int e = 0; e < 4; ++e) {
+      finite = finite && is_finite(outputs.o[i / kChunkBlocks / kChunks][i / kChunkBlocks % kChunks]
+                                            [i % kChunkBlocks][e]);
+    }
   }
-  return finite;
+  return !finite;
 }
 
 /// Joins a chunk's product to the outputs of the rows that see a key of the tile.

@@ -17,17 +17,6 @@
 
 namespace broach::window_rows {
 
-/// Every key that a row of the block sees, and those between them.
-BROACH_DEVICE KeyRange keys_of_block(const BroachWindowRowsDecode& p, const PromptTask& task,
-                                     const PromptShared& shared) {
-  KeyRange keys{first_key(p, task.position), 0};
-  BROACH_ROLLED
-  for (int row = 0; row < task.rows; ++row) {
-    if (shared.last[row] > keys.last) keys.last = shared.last[row];
-  }
-  return keys;
-}
-
 // A chunk of a warp's outputs on its way out, in fp32: 16 rows, each with l and what a sink leaves
 // of o behind it.
 constexpr int kOutStride = kChunkColumns + 4;
@@ -104,10 +93,12 @@ BROACH_DEVICE void write_band(Thread thread, const BroachWindowRowsDecode& p,
 /// Computes the marked rows again in float64. Every thread of the block takes part.
 BROACH_DEVICE void redo_rows(Thread thread, const BroachWindowRowsDecode& p, const PromptTask& task,
                              PromptShared& shared) {
-  bool any_row = false;
+  bool is_marked = false;
   BROACH_ROLLED
-  for (int row = 0; row < task.rows; ++row) any_row = any_row || shared.redo[row] != 0;
-  if (!any_row) return;
+  for (int row = static_cast<int>(thread.lane()); row < task.rows; row += 32) {
+    is_marked = is_marked || shared.redo[row] != 0;
+  }
+  if (ballot(thread, is_marked) == 0) return;
   auto& scratch = *reinterpret_cast<RerunShared*>(shared.pieces);
   BROACH_ROLLED
   for (int row = 0; row < task.rows; ++row) {
@@ -127,7 +118,7 @@ BROACH_DEVICE void prompt_block(Thread thread, const BroachWindowRowsPrompt& par
   if (!find_task(thread, params, task)) return;
   load_last_keys(thread, params, task, shared);
   sync_block(thread);
-  const KeyRange keys = keys_of_block(p, task, shared);
+  const KeyRange keys = keys_of_rows(thread, p, task, shared, 0, task.rows);
 
   load_prompt_queries(thread, p, task, shared);
   BandRows rows;

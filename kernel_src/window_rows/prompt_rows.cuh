@@ -6,6 +6,7 @@
 // heads.
 
 #include "common/platform.cuh"
+#include "common/warp.cuh"
 #include "tiles/copy.cuh"
 #include "window_rows/keys.cuh"
 #include "window_rows/pieces.cuh"
@@ -78,6 +79,24 @@ BROACH_DEVICE KeyRange keys_of(const BroachWindowRowsDecode& p, const PromptTask
                                const PromptShared& shared, int row) {
   if (row >= task.rows) return {0, -1};
   return {first_key(p, task.position + row), shared.last[row]};
+}
+
+/// Every key that a row from `first_row` to before `end_row` of the block sees, and those between
+/// them: the same for all lanes of a warp.
+BROACH_DEVICE KeyRange keys_of_rows(Thread thread, const BroachWindowRowsDecode& p,
+                                    const PromptTask& task, const PromptShared& shared,
+                                    int first_row, int end_row) {
+  int last = -1;
+  BROACH_ROLLED
+  for (int row = first_row + static_cast<int>(thread.lane()); row < end_row; row += 32) {
+    if (row < task.rows && shared.last[row] > last) last = shared.last[row];
+  }
+  BROACH_UNROLL
+  for (unsigned mask = kWarpLanes / 2; mask > 0; mask /= 2) {
+    const int other = shuffle_xor(thread, last, mask);
+    if (other > last) last = other;
+  }
+  return {first_key(p, task.position + first_row), last};
 }
 
 /// Leaves each row's last key in shared memory.

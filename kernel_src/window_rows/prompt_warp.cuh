@@ -108,8 +108,7 @@ BROACH_DEVICE void chunk_product(Thread thread, const BandWeights& weights,
 
 /// Folds one tile into a band's rows, taking the tile's pieces from the feed.
 ///
-/// Says in `shared.unclean` whether a product that rows with other keys share was not finite; with
-/// `clean`, non-finite values are taken out before.
+/// With `clean`, non-finite values are taken out before.
 BROACH_DEVICE void fold_tile(Thread thread, const BroachWindowRowsDecode& p, const PromptTask& task,
                              PromptShared& shared, int tile, bool clean,
                              PieceFeed<kPromptThreads, kPromptOrder>& feed, BandRows& rows,
@@ -121,7 +120,7 @@ BROACH_DEVICE void fold_tile(Thread thread, const BroachWindowRowsDecode& p, con
     score_band(thread, queries, feed.take(thread), piece * kPieceDims, scores);
   }
   BandWeights weights;
-  const bool partly = weigh_band(thread, p, task, shared, tile, rows, scores.dots(), weights);
+  weigh_band(thread, p, task, shared, tile, rows, scores.dots(), weights);
   BROACH_ROLLED
   for (int piece = 0; piece < kPieces; ++piece) {
     unsigned short* const stage = feed.take(thread);
@@ -135,7 +134,6 @@ BROACH_DEVICE void fold_tile(Thread thread, const BroachWindowRowsDecode& p, con
       for (int chunk = 0; chunk < kPartChunks; ++chunk) {
         float pv[kChunkBlocks][4];
         chunk_product(thread, weights, values + (part * kPartChunks + chunk) * kChunkColumns, pv);
-        if (partly && !is_finite_chunk(pv)) shared.unclean[0] = 1;
         BROACH_UNROLL
         for (int at = 0; at < kPieces * kParts; ++at) {
           if (at != piece * kParts + part) continue;
@@ -146,7 +144,8 @@ BROACH_DEVICE void fold_tile(Thread thread, const BroachWindowRowsDecode& p, con
   }
 }
 
-/// Folds the block's tiles into fresh rows.
+/// Folds the block's tiles into fresh rows. Says in `shared.unclean` whether they have to be folded
+/// once more, clean.
 BROACH_DEVICE void fold_tiles(Thread thread, const BroachWindowRowsDecode& p,
                               const PromptTask& task, const KeyRange& keys, bool clean,
                               PromptShared& shared, BandRows& rows, BandOutputs& outputs) {
@@ -161,6 +160,7 @@ BROACH_DEVICE void fold_tiles(Thread thread, const BroachWindowRowsDecode& p,
     const int turn = kPromptOrder == TileOrder::kUp ? tile : first + last - tile;
     fold_tile(thread, p, task, shared, turn, clean, feed, rows, outputs);
   }
+  if (may_hold_unseen(rows, outputs)) shared.unclean[0] = 1;
 }
 
 }  // namespace broach::window_rows

@@ -42,10 +42,10 @@ static_assert(kChunks == kChunkPanels, "a chunk is a panel");
 /// Dot products of the warpgroup's 64 rows with a tile's keys. `queries`: its panels.
 BROACH_DEVICE void score_tile(Thread thread, const unsigned short* queries, PromptRing& ring,
                               float (&scores)[kKeyBlocks][4]) {
-  const unsigned long long a = panel_descriptor(queries);
+  const unsigned long long a = panel_descriptor(thread, queries);
   BROACH_UNROLL
   for (int piece = 0; piece < kPieces; ++piece) {
-    const unsigned long long b = panel_descriptor(ring.take());
+    const unsigned long long b = panel_descriptor(thread, ring.take());
     warpgroup_begin();
     BROACH_UNROLL
     for (int step = 0; step < kPieceDims / 16; ++step) {
@@ -57,7 +57,7 @@ BROACH_DEVICE void score_tile(Thread thread, const unsigned short* queries, Prom
     warpgroup_commit();
     if (piece > 0) {
       warpgroup_wait<1>();
-      ring.release(thread);
+      ring.release(thread, 1);
     }
   }
   warpgroup_wait<0>();
@@ -65,10 +65,9 @@ BROACH_DEVICE void score_tile(Thread thread, const unsigned short* queries, Prom
   ring.release(thread);
 }
 
-/// pv of a panel of columns.
-BROACH_DEVICE void panel_product(const BandWeights& weights, const unsigned short* panel,
+/// pv of a panel of columns, which `b` describes.
+BROACH_DEVICE void panel_product(const BandWeights& weights, unsigned long long b,
                                  float (&pv)[kChunkBlocks][4]) {
-  const unsigned long long b = panel_descriptor(panel);
   warpgroup_begin();
   BROACH_UNROLL
   for (int step = 0; step < kTileSteps; ++step) {
@@ -112,38 +111,27 @@ BROACH_DEVICE void fold_tile(Thread thread, const BroachWindowRowsDecode& p, con
                              BandRows& rows, BandOutputs& outputs) {
   float scores[kKeyBlocks][4];
   ring.ask_half(thread);
-  score_tile(thread, shared.q + band_of(thread) / 4 * 64 * kHeadDim, ring, scores);
+  score_tile(thread, shared.q + band_of(thread) / kWarpgroupWarps * 64 * kHeadDim, ring, scores);
   BandWeights weights;
-  const bool partly = weigh_band(thread, p, task, shared, tile, rows, scores, weights);
+  weigh_band(thread, p, task, shared, tile, rows, scores, weights);
   ring.ask_half(thread);
   BROACH_UNROLL
   for (int piece = 0; piece < kPieces; ++piece) {
     unsigned short* const stage = ring.take();
     if (clean) clean_panels(thread, p, task, tile, stage, shared);
+    const unsigned long long columns =
+        panel_descriptor(thread, stage + column_part_of(thread) * kChunks * kPanelElems);
     BROACH_UNROLL
     for (int chunk = 0; chunk < kChunks; ++chunk) {
       float pv[kChunkBlocks][4];
-      panel_product(weights, stage + (column_part_of(thread) * kChunks + chunk) * kPanelElems, pv);
-      if (partly && !is_finite_chunk(pv)) shared.unclean[0] = 1;
+      panel_product(weights, columns + chunk * kPanelUnits, pv);
       join_chunk(weights, pv, outputs.o[piece][chunk]);
     }
     ring.release(thread);
   }
 }
 
-/// Every key that a row of this thread's warpgroup sees, and those between them.
-BROACH_DEVICE KeyRange keys_of_warpgroup(Thread thread, const BroachWindowRowsDecode& p,
-                                         const PromptTask& task, const PromptShared& shared) {
-  const int row = band_of(thread) / 4 * 64;
-  KeyRange keys{first_key(p, task.position + row), -1};
-  BROACH_ROLLED
-  for (int i = row; i < row + 64 && i < task.rows; ++i) {
-    if (shared.last[i] > keys.last) keys.last = shared.last[i];
-  }
-  return keys;
-}
-
-/// Folds the block's tiles into fresh rows.
+/// Folds the block's tiles into fresh rows. See prompt_warp.cuh's.
 BROACH_DEVICE void fold_tiles(Thread thread, const BroachWindowRowsDecode& p,
                               const PromptTask& task, const KeyRange& keys, bool clean,
                               BlockShared& shared, BandRows& rows, BandOutputs& outputs) {
@@ -151,19 +139,26 @@ BROACH_DEVICE void fold_tiles(Thread thread, const BroachWindowRowsDecode& p,
   // From one lane: a compiler that sees a warp take one path lets steps run on past its ends.
   const int first = shuffle(thread, keys.first_tile(), 0);
   const int last = shuffle(thread, keys.last_tile(), 0);
-  const KeyRange range = keys_of_warpgroup(thread, p, task, shared);
+  const int row = band_of(thread) / kWarpgroupWarps * 64;
+  const KeyRange range = keys_of_rows(thread, p, task, shared, row, row + 64);
   const KeyRange seen{shuffle(thread, range.first, 0), shuffle(thread, range.last, 0)};
   PromptRing ring({p, task.kv_head, task.slot, keys, first, last}, shared.pieces, shared.barriers);
+  copy_commit();
   ring.start(thread);
+  // What the caller asked for, the queries; the ring's copies are in no group.
+  copy_wait<0>();
+  async_proxy_fence();
+  sync_block(thread);
   BROACH_ROLLED
-  for (int tile = first; tile <= last; ++tile) {
-    const int turn = kPromptOrder == TileOrder::kUp ? tile : first + last - tile;
-    if (seen.first < (turn + 1) * kTileKeys && turn * kTileKeys <= seen.last) {
-      fold_tile(thread, p, task, shared, turn, clean, ring, rows, outputs);
+  for (int i = 0; i <= last - first; ++i) {
+    const int tile = kPromptOrder == TileOrder::kUp ? first + i : last - i;
+    if (seen.first < (tile + 1) * kTileKeys && tile * kTileKeys <= seen.last) {
+      fold_tile(thread, p, task, shared, tile, clean, ring, rows, outputs);
     } else {
-      pass_tile(thread, p, task, shared, turn, clean, ring);
+      pass_tile(thread, p, task, shared, tile, clean, ring);
     }
   }
+  if (may_hold_unseen(rows, outputs)) shared.unclean[0] = 1;
   ring.end(thread);
 }
 
