@@ -91,15 +91,13 @@ BROACH_DEVICE void clean_panels(Thread thread, const BroachWindowRowsDecode& p,
 }
 
 /// Takes a tile's pieces and gives them back.
-BROACH_DEVICE void pass_tile(Thread thread, const BroachWindowRowsDecode& p, const PromptTask& task,
-                             PromptShared& shared, int tile, bool clean, PromptRing& ring) {
+BROACH_DEVICE void pass_tile(Thread thread, PromptRing& ring) {
   BROACH_ROLLED
   for (int half = 0; half < 2; ++half) {
     ring.ask_half(thread);
     BROACH_ROLLED
     for (int piece = 0; piece < kPieces; ++piece) {
-      unsigned short* const stage = ring.take();
-      if (clean && half == 1) clean_panels(thread, p, task, tile, stage, shared);
+      (void)ring.take();
       ring.release(thread);
     }
   }
@@ -152,10 +150,11 @@ BROACH_DEVICE void fold_tiles(Thread thread, const BroachWindowRowsDecode& p,
   BROACH_ROLLED
   for (int i = 0; i <= last - first; ++i) {
     const int tile = kPromptOrder == TileOrder::kUp ? first + i : last - i;
-    if (seen.first < (tile + 1) * kTileKeys && tile * kTileKeys <= seen.last) {
+    // To clean, all warpgroups meet in the same place.
+    if (clean || (seen.first < (tile + 1) * kTileKeys && tile * kTileKeys <= seen.last)) {
       fold_tile(thread, p, task, shared, tile, clean, ring, rows, outputs);
     } else {
-      pass_tile(thread, p, task, shared, tile, clean, ring);
+      pass_tile(thread, ring);
     }
   }
   if (may_hold_unseen(rows, outputs)) shared.unclean[0] = 1;

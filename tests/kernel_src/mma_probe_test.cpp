@@ -15,20 +15,22 @@
 #include "tests/specializer/compile_support.hpp"
 #include "tests/support/catch.hpp"
 
-// mma_m16n8k16 as a device runs it against the exact model, value by value. On a GPU this is the
-// proof that the host's bits are the chip's.
+// mma_m16n8k16 and warpgroup_step as a device runs them against the exact model, value by value. On
+// a GPU this is the proof that the host's bits are the chip's.
 namespace broach {
 namespace {
 
-constexpr std::string_view kSource = R"(
-#include "tiles/mma.cuh"
-
+constexpr std::string_view kParams = R"(
 struct ProbeParams {
   const unsigned short* a;  // [blocks][16][16] (m, k)
   const unsigned short* b;  // [blocks][16][8] (k, n)
   const float* c;           // [blocks][16][8]
   float* d;                 // [blocks][16][8]
 };
+)";
+
+constexpr std::string_view kWarpSource = R"(
+#include "tiles/mma.cuh"
 
 template <broach::Half kHalf>
 BROACH_DEVICE void probe(broach::Thread thread, const ProbeParams& params) {
@@ -63,6 +65,109 @@ BROACH_GLOBAL(probe_f16, 32, ProbeParams, broach::NoShared) {
   probe<broach::Half::kF16>(thread, params);
 }
 )";
+
+// Warp w of a block has the a of its w-th step and, of the 64 columns, the b of column block w.
+constexpr std::string_view kWarpgroupSource = R"(
+#include "tiles/panels.cuh"
+#include "tiles/warpgroup.cuh"
+
+struct Panels {
+  unsigned short a[64 * broach::kPanelColumns];  // rows m, columns k
+  unsigned short b[64 * broach::kPanelColumns];  // rows n, columns k; or rows k, columns n
+};
+extern __shared__ __attribute__((aligned(1024))) unsigned char probe_panels[];
+
+template <broach::Half kHalf, bool kFromRegisters>
+BROACH_DEVICE void probe(broach::Thread thread, const ProbeParams& params) {
+  Panels& panels = *reinterpret_cast<Panels*>(probe_panels);
+  const unsigned warp = thread.warp();
+  const unsigned step = thread.block_x() * 4 + warp;
+  const unsigned short* const a = params.a + step * 256;
+  const unsigned g = thread.lane() / 4;
+  const unsigned t = thread.lane() % 4;
+  for (unsigned i = thread.lane(); i < 256; i += 32) {
+    panels.a[broach::panel_at(warp * 16 + i / 16, i % 16)] = a[i];
+  }
+  for (unsigned i = thread.lane(); i < 256; i += 32) {
+    const unsigned k = i / 16;
+    const unsigned n = warp * 16 + i % 16;
+    const unsigned of = thread.block_x() * 4 + n / 8 % 4;
+    const unsigned short value = params.b[of * 128 + k * 8 + n % 8];
+    panels.b[kFromRegisters ? broach::panel_at(k, n) : broach::panel_at(n, k)] = value;
+  }
+  unsigned words[4];
+  float sums[8][4];
+  for (unsigned i = 0; i < 4; ++i) {
+    const unsigned at = (g + i % 2 * 8) * 16 + 2 * t + i / 2 * 8;
+    words[i] = a[at] | static_cast<unsigned>(a[at + 1]) << 16;
+  }
+  BROACH_UNROLL
+  for (unsigned block = 0; block < 8; ++block) {
+    BROACH_UNROLL
+    for (unsigned i = 0; i < 4; ++i) {
+      sums[block][i] = params.c[step * 128 + (g + i / 2 * 8) * 8 + 2 * t + i % 2];
+    }
+  }
+  broach::async_proxy_fence();
+  broach::sync_block(thread);
+  const unsigned long long of_b = broach::panel_descriptor(thread, panels.b);
+  broach::warpgroup_begin();
+  if constexpr (kFromRegisters) {
+    broach::warpgroup_step<kHalf>(sums, words, of_b, true);
+  } else {
+    broach::warpgroup_step<kHalf>(sums, broach::panel_descriptor(thread, panels.a), of_b, true);
+  }
+  broach::warpgroup_commit();
+  broach::warpgroup_wait<0>();
+  broach::warpgroup_arrived(sums);
+  BROACH_UNROLL
+  for (unsigned block = 0; block < 4; ++block) {
+    if (block != warp) continue;
+    BROACH_UNROLL
+    for (unsigned i = 0; i < 4; ++i) {
+      params.d[step * 128 + (g + i / 2 * 8) * 8 + 2 * t + i % 2] = sums[block + 4][i];
+    }
+  }
+}
+
+BROACH_GLOBAL(registers_bf16, 128, ProbeParams, broach::NoShared) {
+  probe<broach::Half::kBf16, true>(thread, params);
+}
+
+BROACH_GLOBAL(registers_f16, 128, ProbeParams, broach::NoShared) {
+  probe<broach::Half::kF16, true>(thread, params);
+}
+
+BROACH_GLOBAL(rows_bf16, 128, ProbeParams, broach::NoShared) {
+  probe<broach::Half::kBf16, false>(thread, params);
+}
+
+BROACH_GLOBAL(rows_f16, 128, ProbeParams, broach::NoShared) {
+  probe<broach::Half::kF16, false>(thread, params);
+}
+)";
+constexpr std::uint32_t kPanelBytes = 2 * 64 * 64 * 2;
+
+/// A source and the functions of it that take a batch, bf16's before f16's.
+struct Unit {
+  std::string_view source;
+  std::uint32_t block_threads;  ///< 32 a step.
+  std::uint32_t dynamic_shared_bytes;
+  std::vector<std::string> functions;
+};
+
+const Unit& warp_unit() {
+  static const Unit unit{kWarpSource, 32, 0, {"probe_bf16", "probe_f16"}};
+  return unit;
+}
+
+const Unit& warpgroup_unit() {
+  static const Unit unit{kWarpgroupSource,
+                         128,
+                         kPanelBytes,
+                         {"registers_bf16", "registers_f16", "rows_bf16", "rows_f16"}};
+  return unit;
+}
 
 struct ProbeParams {
   const void* a;
@@ -118,26 +223,29 @@ Batch draw_patterns(std::size_t blocks, bool zeros) {
 
 class Probe {
  public:
-  Probe(std::shared_ptr<runtime::Device> device, specializer::Compilers& compilers)
-      : device_(std::move(device)) {
+  Probe(std::shared_ptr<runtime::Device> device, specializer::Compilers& compilers,
+        const Unit& unit)
+      : device_(std::move(device)), unit_(unit) {
     specializer::Plan plan;
     plan.family = "probe";
     plan.target = device_->target();
     plan.shape_json = "{}";
     plan.options = specializer::compiler_options(plan.target);
-    plan.entries = {{"probe_bf16", 32, 0}, {"probe_f16", 32, 0}};
+    for (const std::string& function : unit_.functions) {
+      plan.entries.push_back({function, unit_.block_threads, unit_.dynamic_shared_bytes});
+    }
     plan.kind = plan.target.vendor == specializer::Vendor::kHost
                     ? specializer::ArtifactKind::kHostSharedObject
                     : specializer::ArtifactKind::kCubin;
-    auto sources = specializer::close_over_includes("main.cu", std::string(kSource),
-                                                    plan.target.vendor, kKernelSources);
+    auto sources = specializer::close_over_includes(
+        "main.cu", std::string(kParams) + std::string(unit_.source), plan.target.vendor,
+        kKernelSources);
     REQUIRE(sources);
     plan.sources = *std::move(sources);
     auto output = compilers.compile(plan);
     INFO((output ? std::string() : output.error().message + output.error().detail));
     REQUIRE(output);
-    const std::vector<std::string> functions{"probe_bf16", "probe_f16"};
-    auto module = device_->load(output->binary, functions);
+    auto module = device_->load(output->binary, unit_.functions);
     INFO((module ? std::string() : module.error().message));
     REQUIRE(module);
     module_ = *std::move(module);
@@ -157,8 +265,9 @@ class Probe {
     }
     const ProbeParams params{memory[0], memory[1], memory[2], memory[3]};
     runtime::LaunchConfig config;
-    config.grid[0] = static_cast<std::uint32_t>(batch.blocks());
-    config.block_threads = 32;
+    config.grid[0] = static_cast<std::uint32_t>(batch.blocks()) * 32 / unit_.block_threads;
+    config.block_threads = unit_.block_threads;
+    config.dynamic_shared_bytes = unit_.dynamic_shared_bytes;
     config.params = &params;
     config.params_bytes = sizeof params;
     auto found = module_->function(function);
@@ -171,10 +280,12 @@ class Probe {
     return out;
   }
 
+  const std::vector<std::string>& functions() const { return unit_.functions; }
   bool two_k8() const { return device_->target().matrix_step == specializer::MatrixStep::kTwoK8; }
 
  private:
   std::shared_ptr<runtime::Device> device_;
+  const Unit& unit_;
   std::unique_ptr<runtime::Module> module_;
 };
 
@@ -207,29 +318,31 @@ Difference compare(const Probe& probe, const Batch& batch, const std::vector<std
   return found;
 }
 
+/// Each function of the unit, of its own type, on a batch of it.
+template <class Draw>
+void compare_functions(Probe& probe, const std::string& words, Draw draw_of) {
+  for (std::size_t i = 0; i < probe.functions().size(); ++i) {
+    const std::string& function = probe.functions()[i];
+    const bool is_bf16 = i % 2 == 0;
+    const Batch batch = draw_of(is_bf16 ? 8 : 5);
+    const std::vector<std::uint32_t> got = probe.run(function, batch);
+    const Difference found = is_bf16 ? compare<tiles::Bf16Format>(probe, batch, got)
+                                     : compare<tiles::F16Format>(probe, batch, got);
+    INFO(function << ", " << words << ": " << found.first);
+    CHECK(found.count == 0);
+  }
+}
+
 void compare_all(Probe& probe, std::size_t blocks) {
   for (const test::Spread spread : test::kSpreads) {
-    const Batch bf16 = draw(spread, 8, blocks);
-    const Difference in_bf16 =
-        compare<tiles::Bf16Format>(probe, bf16, probe.run("probe_bf16", bf16));
-    INFO("bf16, " << test::name_of(spread) << ": " << in_bf16.first);
-    CHECK(in_bf16.count == 0);
-    const Batch f16 = draw(spread, 5, blocks);
-    const Difference in_f16 = compare<tiles::F16Format>(probe, f16, probe.run("probe_f16", f16));
-    INFO("f16, " << test::name_of(spread) << ": " << in_f16.first);
-    CHECK(in_f16.count == 0);
+    compare_functions(probe, std::string(test::name_of(spread)),
+                      [&](int exponent_bits) { return draw(spread, exponent_bits, blocks); });
   }
 }
 
 void compare_patterns(Probe& probe, std::size_t blocks, bool zeros) {
-  const Batch batch = draw_patterns(blocks, zeros);
-  const Difference in_bf16 =
-      compare<tiles::Bf16Format>(probe, batch, probe.run("probe_bf16", batch));
-  INFO("bf16: " << in_bf16.first);
-  CHECK(in_bf16.count == 0);
-  const Difference in_f16 = compare<tiles::F16Format>(probe, batch, probe.run("probe_f16", batch));
-  INFO("f16: " << in_f16.first);
-  CHECK(in_f16.count == 0);
+  compare_functions(probe, zeros ? "zeros of both signs" : "any bits",
+                    [&](int) { return draw_patterns(blocks, zeros); });
 }
 
 }  // namespace
@@ -238,7 +351,7 @@ TEST_CASE("the host's mma is the model", "[kernel_src][mma]") {
   specializer::Compilers compilers(test::compilers_options());
   auto device = runtime::open_device("host");
   REQUIRE(device);
-  Probe probe(*device, compilers);
+  Probe probe(*device, compilers, warp_unit());
   compare_all(probe, 60);
   compare_patterns(probe, 60, false);
   compare_patterns(probe, 60, true);
@@ -248,7 +361,7 @@ TEST_CASE("the GPU's mma is the model on millions of values", "[kernel_src][mma]
   auto device = runtime::open_device("cuda");
   if (!device) BROACH_SKIP(device.error().message);
   specializer::Compilers compilers(test::compilers_options());
-  Probe probe(*device, compilers);
+  Probe probe(*device, compilers, warp_unit());
   compare_all(probe, 8192);  // 1,048,576 values a spread and type
 }
 
@@ -257,7 +370,7 @@ TEST_CASE("the GPU's mma follows the model's rules for NaN, infinities and overf
   auto device = runtime::open_device("cuda");
   if (!device) BROACH_SKIP(device.error().message);
   specializer::Compilers compilers(test::compilers_options());
-  Probe probe(*device, compilers);
+  Probe probe(*device, compilers, warp_unit());
   compare_patterns(probe, 8192, false);
 }
 
@@ -265,7 +378,19 @@ TEST_CASE("the GPU's mma gives the model's signs of zero", "[kernel_src][mma][gp
   auto device = runtime::open_device("cuda");
   if (!device) BROACH_SKIP(device.error().message);
   specializer::Compilers compilers(test::compilers_options());
-  Probe probe(*device, compilers);
+  Probe probe(*device, compilers, warp_unit());
+  compare_patterns(probe, 8192, true);
+}
+
+TEST_CASE("the GPU's warpgroup step is the model, its operand in registers or in shared memory",
+          "[kernel_src][mma][gpu][sanitize]") {
+  auto device = runtime::open_device("cuda");
+  if (!device) BROACH_SKIP(device.error().message);
+  if ((*device)->target().arch != "sm_90a") BROACH_SKIP("this chip has no wgmma");
+  specializer::Compilers compilers(test::compilers_options());
+  Probe probe(*device, compilers, warpgroup_unit());
+  compare_all(probe, 8192);
+  compare_patterns(probe, 8192, false);
   compare_patterns(probe, 8192, true);
 }
 

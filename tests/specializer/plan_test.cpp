@@ -187,6 +187,55 @@ TEST_CASE("one generic plan serves every window, ratio and layout", "[specialize
   CHECK(key_of(*wider, "c").key != key_of(*base, "c").key);
 }
 
+TEST_CASE("warpgroups multiply sm_90a's specialised tile64 prompts of whole panels, and no others",
+          "[specializer][plan]") {
+  const auto warpgroups_multiply = [](const Plan& made) {
+    return std::any_of(made.sources.begin(), made.sources.end(), [](const SourceFile& file) {
+      return file.name == "window_rows/prompt_warpgroup.cuh";
+    });
+  };
+  struct Row {
+    std::string target;
+    std::string head_dim;
+    std::uint32_t rows;  ///< Of a block; 64 where single warps multiply.
+    std::uint32_t threads;
+  };
+  const Row row = GENERATE(values<Row>({
+      {"sm_90a", "64", 192, 384},
+      {"sm_90a", "128", 192, 384},
+      {"sm_90a", "192", 128, 256},
+      {"sm_90a", "256", 128, 256},
+      {"sm_90a", "512", 64, 256},
+      {"sm_90a", "80", 64, 128},
+      {"sm_90a", "112", 64, 128},
+      {"sm_80", "256", 64, 128},
+      {"sm_100a", "128", 64, 128},
+      {"host-x86-64-v3", "128", 64, 128},
+  }));
+  CAPTURE(row.target, row.head_dim);
+  const bool expected = row.target == "sm_90a" && row.head_dim != "80" && row.head_dim != "112";
+  const auto shape_with = [&](std::vector<std::string> words) {
+    words.push_back("form=prompt");
+    words.push_back("head_dim=" + row.head_dim);
+    return shape_of(std::move(words));
+  };
+  const auto made = plan(shape_with({"p32=on"}), target_of(row.target));
+  REQUIRE(made);
+  CHECK(warpgroups_multiply(*made) == expected);
+  REQUIRE(made->entries.size() == 1);
+  CHECK(made->entries[0].block_rows == row.rows);
+  CHECK(made->entries[0].block_threads == row.threads);
+  CHECK(made->entries[0].dynamic_shared_bytes <= made->target.max_shared_bytes);
+
+  const auto generic = plan(shape_with({}), target_of(row.target), {{}, Switch::kOn});
+  REQUIRE(generic);
+  CHECK_FALSE(warpgroups_multiply(*generic));
+  CHECK(generic->entries[0].block_rows == 64);
+  const auto mma32 = plan(shape_with({"arith=mma32"}), target_of(row.target));
+  REQUIRE(mma32);
+  CHECK_FALSE(warpgroups_multiply(*mma32));
+}
+
 TEST_CASE("features that change code are in the key", "[specializer][plan]") {
   std::vector<std::string> keys;
   for (const std::string_view name :
