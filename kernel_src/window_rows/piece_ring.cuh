@@ -10,11 +10,11 @@
 
 namespace broach::window_rows {
 
-/// How many halves of tiles, K or V, are asked for before they are used; at least two pieces are
-/// left for a warpgroup to be behind another.
-constexpr int kHalvesAhead = kStages >= 3 * kPieces + 2 ? 2 : 1;
+/// Halves of tiles, K or V, that are asked for before they are used: a tile. The stages left hold
+/// the piece in use and what a warpgroup may be behind another by.
+constexpr int kHalvesAhead = 2;
 constexpr int kPiecesAhead = kHalvesAhead * kPieces;
-static_assert(kStages >= kPiecesAhead + kPieces + 2, "a half in use, and those ahead");
+static_assert(kStages >= kPiecesAhead + 2, "a piece in use, one to be behind by, and those ahead");
 
 struct RingBarriers {
   Barrier arrived[kStages];  // every thread's copies of the stage's piece
@@ -75,18 +75,20 @@ struct PieceRing {
     barrier_arrive_after_copies(barriers.arrived[to_stage]);
   }
 
-  /// Asks for the pieces that come kHalvesAhead after the half at hand, each once its stage is
-  /// free. To be called once for each half, before its pieces are taken.
+  /// Asks for the pieces of the half that comes kHalvesAhead after the one whose pieces were all
+  /// taken last, each once its stage is free. To be called once a half.
   BROACH_DEVICE void ask_half(Thread thread) {
-    if (!is_mine(thread, next + kPiecesAhead)) return;
+    const int first = next + kPiecesAhead - kPieces;
+    if (!is_mine(thread, first)) return;
     BROACH_ROLLED
-    for (int i = kPiecesAhead; i < kPiecesAhead + kPieces && next + i < source.count; ++i) {
-      const bool is_round_next = stage + i >= kStages;
-      const int to_stage = is_round_next ? stage + i - kStages : stage + i;
+    for (int i = 0; i < kPieces && first + i < source.count; ++i) {
+      const int ahead = stage + kPiecesAhead - kPieces + i;
+      const bool is_round_next = ahead >= kStages;
+      const int to_stage = is_round_next ? ahead - kStages : ahead;
       // The round before it; in the first nobody has used a stage yet.
       const unsigned before = (round + (is_round_next ? 1u : 0u) + 1u) % 2u;
-      if (next + i >= kStages) barrier_wait(barriers.freed[to_stage], before);
-      copy(thread, next + i, to_stage);
+      if (first + i >= kStages) barrier_wait(barriers.freed[to_stage], before);
+      copy(thread, first + i, to_stage);
     }
   }
 

@@ -39,7 +39,8 @@ constexpr int kPiecePanels = kPieceDims / kPanelColumns;
 constexpr int kChunkPanels = kPiecePanels / kColumnSplit;
 static_assert(kChunks == kChunkPanels, "a chunk is a panel");
 
-/// Dot products of the warpgroup's 64 rows with a tile's keys. `queries`: its panels.
+/// Dot products of the warpgroup's 64 rows with a tile's keys. While they are in the making, the
+/// next pieces are asked for. `queries`: its panels.
 BROACH_DEVICE void score_tile(Thread thread, const unsigned short* queries, PromptRing& ring,
                               float (&scores)[kKeyBlocks][4]) {
   const unsigned long long a = panel_descriptor(thread, queries);
@@ -60,13 +61,14 @@ BROACH_DEVICE void score_tile(Thread thread, const unsigned short* queries, Prom
       ring.release(thread, 1);
     }
   }
+  ring.ask_half(thread);
   warpgroup_wait<0>();
   warpgroup_arrived(scores);
   ring.release(thread);
 }
 
-/// pv of a panel of columns, which `b` describes.
-BROACH_DEVICE void panel_product(const BandWeights& weights, unsigned long long b,
+/// Begins pv of a panel of columns, which `b` describes.
+BROACH_DEVICE void begin_product(const BandWeights& weights, unsigned long long b,
                                  float (&pv)[kChunkBlocks][4]) {
   warpgroup_begin();
   BROACH_UNROLL
@@ -77,6 +79,9 @@ BROACH_DEVICE void panel_product(const BandWeights& weights, unsigned long long 
     }
   }
   warpgroup_commit();
+}
+
+BROACH_DEVICE void end_product(float (&pv)[kChunkBlocks][4]) {
   warpgroup_wait<0>();
   warpgroup_arrived(pv);
 }
@@ -94,12 +99,12 @@ BROACH_DEVICE void clean_panels(Thread thread, const BroachWindowRowsDecode& p,
 BROACH_DEVICE void pass_tile(Thread thread, PromptRing& ring) {
   BROACH_ROLLED
   for (int half = 0; half < 2; ++half) {
-    ring.ask_half(thread);
     BROACH_ROLLED
     for (int piece = 0; piece < kPieces; ++piece) {
       (void)ring.take();
       ring.release(thread);
     }
+    ring.ask_half(thread);
   }
 }
 
@@ -108,11 +113,9 @@ BROACH_DEVICE void fold_tile(Thread thread, const BroachWindowRowsDecode& p, con
                              PromptShared& shared, int tile, bool clean, PromptRing& ring,
                              BandRows& rows, BandOutputs& outputs) {
   float scores[kKeyBlocks][4];
-  ring.ask_half(thread);
   score_tile(thread, shared.q + band_of(thread) / kWarpgroupWarps * 64 * kHeadDim, ring, scores);
   BandWeights weights;
   weigh_band(thread, p, task, shared, tile, rows, scores, weights);
-  ring.ask_half(thread);
   BROACH_UNROLL
   for (int piece = 0; piece < kPieces; ++piece) {
     unsigned short* const stage = ring.take();
@@ -122,7 +125,9 @@ BROACH_DEVICE void fold_tile(Thread thread, const BroachWindowRowsDecode& p, con
     BROACH_UNROLL
     for (int chunk = 0; chunk < kChunks; ++chunk) {
       float pv[kChunkBlocks][4];
-      panel_product(weights, columns + chunk * kPanelUnits, pv);
+      begin_product(weights, columns + chunk * kPanelUnits, pv);
+      if (piece == kPieces - 1 && chunk == 0) ring.ask_half(thread);
+      end_product(pv);
       join_chunk(weights, pv, outputs.o[piece][chunk]);
     }
     ring.release(thread);
