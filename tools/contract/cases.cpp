@@ -227,8 +227,6 @@ std::vector<DecodeCase> served_decodes(CaseSize size, Arith arith) {
   std::vector<DecodeCase> cases;
   for (const std::int32_t rows : {1, 3, 17, 64}) {
     cases.push_back(gemma("12B", rows, 8, size, arith));
-    // The rows of 3 and 17 are of the same streams.
-    if (rows == 1 || rows == 64) cases.back().sweep = Sweep::kWhole;
     if (size == CaseSize::kFull) cases.push_back(gemma("31B", rows, 16, size, arith));
   }
   cases.push_back(no_window(size, arith));

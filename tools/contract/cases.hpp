@@ -15,7 +15,8 @@ enum class Twins : std::uint8_t { kAll, kGeneric, kNone };
 
 /// How much a contract run covers: enough that two cores are done with it in minutes, compilers
 /// included, or every case. A case belongs to the whole sweep alone where it tries again what
-/// another case does: a quick sweep keeps every form, layout, ratio, option and head_dim.
+/// another case does: a quick sweep keeps every served case, form, layout, ratio, option and
+/// head_dim.
 enum class Sweep : std::uint8_t { kQuick, kWhole };
 
 /// Where a prompt is cut in two: at every residue modulo 64 and into single rows, or at a few.

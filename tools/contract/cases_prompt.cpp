@@ -96,8 +96,6 @@ class Served {
     made.recipe.seed = static_cast<std::uint64_t>(20 + p0);
     made.cuts = p0 == 1'300 && full() ? Cuts::kEveryResidue : Cuts::kFew;
     if (p0 != 5'000 || !full()) made.twins = Twins::kGeneric;
-    if (p0 == 0)
-      made.sweep = Sweep::kWhole;  // Windows that are not full: no_window and ragged ones.
     return made;
   }
 
