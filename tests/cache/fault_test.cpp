@@ -5,7 +5,15 @@
 
 #include <algorithm>
 #include <chrono>
+#include <deque>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <span>
 #include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/cache/fault_calls.hpp"
@@ -53,43 +61,81 @@ std::string name_of(int i) { return std::to_string(i); }
 
 namespace {
 
-// Lets something happen at every call of one kind; returns how often it did.
-int try_calls(const std::string& trial, const std::string& call, const std::string& url = "") {
+/// The trials of one kind of call, in a process of their own.
+class Trials {
+ public:
+  Trials(const std::string& what, std::string call, const std::string& url)
+      : call_(std::move(call)), worker_(BROACH_CACHE_FAULT_WORKER, words(what, url)) {}
+
+  /// How often it happened; waits for the end, which must be a good one.
+  int end() {
+    const std::string happened = worker_.read_line();
+    INFO("at " << call_ << ": " << happened);
+    CHECK(worker_.wait() == 0);
+    return happened.empty() ? 0 : std::stoi(happened);
+  }
+
+ private:
+  std::vector<std::string> words(const std::string& what, const std::string& url) const {
+    std::vector<std::string> words = {dir_.path().string(), what, call_};
+    if (!url.empty()) words.push_back(url);
+    return words;
+  }
+
   // In memory where that is possible: the trials are many and each of them syncs.
-  const fs::path memory = "/dev/shm";
-  const TempDir dir(access(memory.c_str(), W_OK) == 0 ? memory : fs::temp_directory_path());
-  std::vector<std::string> words = {dir.path().string(), trial, call};
-  if (!url.empty()) words.push_back(url);
-  ChildProcess worker(BROACH_CACHE_FAULT_WORKER, words);
-  const std::string happened = worker.read_line();
-  INFO(trial << " at " << call << ": " << happened);
-  CHECK(worker.wait() == 0);
-  return happened.empty() ? 0 : std::stoi(happened);
+  static fs::path folder() {
+    const fs::path memory = "/dev/shm";
+    return access(memory.c_str(), W_OK) == 0 ? memory : fs::temp_directory_path();
+  }
+
+  TempDir dir_{folder()};
+  std::string call_;
+  ChildProcess worker_;
+};
+
+// Lets something happen at every call of these kinds, a process a core; returns how often it did.
+std::map<std::string, int> try_calls(const std::string& what,
+                                     std::span<const std::string_view> calls,
+                                     const std::string& url = "") {
+  const std::size_t at_once = std::max(1U, std::thread::hardware_concurrency());
+  std::map<std::string, int> happened;
+  std::deque<std::pair<std::string, std::unique_ptr<Trials>>> running;
+  const auto end_first = [&] {
+    happened[running.front().first] = running.front().second->end();
+    running.pop_front();
+  };
+  for (const std::string_view call : calls) {
+    if (running.size() >= at_once) end_first();
+    running.emplace_back(call, std::make_unique<Trials>(what, std::string(call), url));
+  }
+  while (!running.empty()) end_first();
+  return happened;
 }
 
 // Rarely used calls may not occur at all; those that the cache is made of must.
-bool needed(std::string_view call) {
+void check_needed(const std::map<std::string, int>& happened) {
   constexpr std::string_view kNeeded[] = {"openat",  "mkdirat", "pread",    "write",
                                           "fsync",   "flock",   "renameat", "fstat",
                                           "fstatat", "fcntl",   "readdir"};
-  return std::find(std::begin(kNeeded), std::end(kNeeded), call) != std::end(kNeeded);
+  for (const auto& [call, count] : happened) {
+    INFO(call);
+    if (std::find(std::begin(kNeeded), std::end(kNeeded), call) != std::end(kNeeded)) {
+      CHECK(count > 0);
+    }
+  }
 }
 
 }  // namespace
 
 TEST_CASE("no failing system call fails a request or leaves damage", "[cache][fault]") {
-  for (const std::string_view call : test::kFaultyCalls) {
-    const int faults = try_calls("errors", std::string(call));
-    if (needed(call)) CHECK(faults > 0);
-  }
+  check_needed(try_calls("errors", test::kFaultyCalls));
 }
 
 TEST_CASE("no failing system call of a layer, a bundle, a signature or an export does harm",
           "[cache][fault]") {
-  for (const std::string_view call : test::kFaultyCalls) {
-    const int faults = try_calls("layers", std::string(call));
-    if (needed(call) && call != "fcntl") CHECK(faults > 0);
-  }
+  auto happened = try_calls("layers", test::kFaultyCalls);
+  happened.erase("fcntl");  // Only the index's, which waits at each: left to the case above.
+  check_needed(happened);
 }
 
 TEST_CASE("no failing system call on the way to a remote does harm", "[cache][fault][remote]") {
@@ -103,33 +149,29 @@ TEST_CASE("no failing system call on the way to a remote does harm", "[cache][fa
     REQUIRE(maker->drain_uploads(std::chrono::seconds(60)));
   }
   int faults = 0;
-  for (const std::string_view call : test::kNetworkCalls) {
-    faults += try_calls("remote", std::string(call), server->url(scheme));
+  for (const auto& [call, count] : try_calls("remote", test::kNetworkCalls, server->url(scheme))) {
+    faults += count;
   }
   CHECK(faults > 100);
 }
 
 TEST_CASE("a process that is killed at any system call leaves a cache that works",
           "[cache][fault][crash]") {
-  for (const std::string_view call : test::kFaultyCalls) {
-    const int kills = try_calls("kills", std::string(call));
-    if (needed(call)) CHECK(kills > 0);
-  }
+  check_needed(try_calls("kills", test::kFaultyCalls));
 }
 
 TEST_CASE("a cache whose directory vanishes at any system call goes on", "[cache][fault]") {
-  for (const std::string_view call : test::kFaultyCalls) {
-    const int removals = try_calls("vanishing", std::string(call));
-    if (needed(call)) CHECK(removals > 0);
-  }
+  check_needed(try_calls("vanishing", test::kFaultyCalls));
 }
 
 TEST_CASE("a link that is planted while a cache is used is not followed", "[cache][fault]") {
-  for (const char* call : {"open", "openat", "renameat"}) CHECK(try_calls("planted", call) > 0);
+  constexpr std::string_view kCalls[] = {"open", "openat", "renameat"};
+  for (const auto& [call, count] : try_calls("planted", kCalls)) CHECK(count > 0);
 }
 
 TEST_CASE("a clock that is set back fails no request and forgets nothing", "[cache][fault]") {
-  CHECK(try_calls("clock", "-") == 3);
+  constexpr std::string_view kNone[] = {"-"};
+  CHECK(try_calls("clock", kNone)["-"] == 3);
 }
 
 TEST_CASE("the fault trials notice a broken promise", "[cache][fault]") {
