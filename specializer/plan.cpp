@@ -9,6 +9,7 @@
 #include "specializer/options.hpp"
 #include "specializer/render.hpp"
 #include "specializer/sources.hpp"
+#include "specializer/window_rows/controls.hpp"
 
 namespace broach::specializer {
 namespace {
@@ -69,7 +70,15 @@ Result<void> check_variant(const Rendered& rendered, const WindowRowsShape& shap
   if (variant.control.empty() && variant.generic == Switch::kOff) return {};
   auto plain = render(shape, target, {});
   if (!plain) return plain.error();
-  if (plain->main_source != rendered.main_source) return {};
+  if (plain->main_source != rendered.main_source) {
+    const std::string_view missing =
+        window_rows::missing_for(variant.control, shape, variant.generic);
+    if (missing.empty()) return {};
+    return Error{ErrorCode::kUnsupported,
+                 fmt::format("window_rows control \"{}\" cannot change {}: it needs {}",
+                             variant.control, to_words(shape), missing),
+                 ""};
+  }
   return Error{ErrorCode::kUnsupported,
                fmt::format("window_rows arith={} has no {}", name_of(shape.arith),
                            variant.control.empty() ? std::string("generic kernel")
