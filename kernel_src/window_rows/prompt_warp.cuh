@@ -19,8 +19,9 @@ BROACH_DEVICE BlockShared& block_shared(Thread thread) {
   return *static_cast<BlockShared*>(dynamic_shared(thread));
 }
 
-// The outputs of 256 columns leave no registers to have all of their products in the making.
-constexpr int kParts = kPieceColumns >= 256 ? 2 : 1;
+// The outputs of 192 columns and more leave no registers to have all of their products in the
+// making.
+constexpr int kParts = kPieceColumns >= 192 ? 2 : 1;
 constexpr int kPartChunks = kChunks / kParts;
 
 /// Dot products of this warp's 16 rows with a tile's keys: the slice at hand, and the sum of those
