@@ -18,6 +18,14 @@ void print_once(std::string_view line) {
   std::fprintf(stderr, "broach: %.*s\n", static_cast<int>(line.size()), line.data());
 }
 
+// Compilers' identities outlive the process in the cache that their binaries go to.
+specializer::Memo memo_in(const std::shared_ptr<cache::Cache>& cache) {
+  return {[cache](std::string_view name) { return cache->memo(name); },
+          [cache](std::string_view name, std::string_view value) {
+            cache->remember_memo(name, value);
+          }};
+}
+
 }  // namespace
 
 std::function<void(std::string_view)> notice_of(const Options& options) {
@@ -58,12 +66,14 @@ specializer::CompilersOptions compilers_options(const Options& options) {
 
 specializer::Forge open_forge(const Options& options) {
   std::shared_ptr<cache::Cache> cache = cache::Cache::open(cache_options(options));
-  const specializer::Memo memo{[cache](std::string_view name) { return cache->memo(name); },
-                               [cache](std::string_view name, std::string_view value) {
-                                 cache->remember_memo(name, value);
-                               }};
-  auto compilers = std::make_shared<specializer::Compilers>(compilers_options(options), memo);
+  auto compilers =
+      std::make_shared<specializer::Compilers>(compilers_options(options), memo_in(cache));
   return specializer::Forge(std::move(cache), std::move(compilers));
+}
+
+specializer::Forge forge_beside(const specializer::Forge& forge, const Options& options) {
+  return forge.with(std::make_shared<specializer::Compilers>(compilers_options(options),
+                                                             memo_in(forge.shared_cache())));
 }
 
 }  // namespace broach::runtime

@@ -21,4 +21,7 @@ specializer::CompilersOptions compilers_options(const Options& options);
 /// device and no compiler.
 specializer::Forge open_forge(const Options& options);
 
+/// A forge over the cache of another one, with the compilers that these options name.
+specializer::Forge forge_beside(const specializer::Forge& forge, const Options& options);
+
 }  // namespace broach::runtime

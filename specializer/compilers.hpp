@@ -94,6 +94,9 @@ class Compilers {
 
   std::vector<CompilerStatus> status();
 
+  /// The same of the compiler that would serve a target alone, which is opened for it.
+  CompilerStatus status(const Target& target);
+
  private:
   struct State;
   std::unique_ptr<State> state_;

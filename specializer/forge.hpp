@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "broach/result.hpp"
@@ -35,7 +36,11 @@ class Forge {
   /// The key a plan has with the compiler this machine would use.
   Result<cache::KeyRecord> key(const Plan& plan);
 
+  /// A forge of other compilers over the same cache, as another version of one beside this one's.
+  Forge with(std::shared_ptr<Compilers> compilers) const { return {cache_, std::move(compilers)}; }
+
   cache::Cache& cache() noexcept { return *cache_; }
+  const std::shared_ptr<cache::Cache>& shared_cache() const noexcept { return cache_; }
   Compilers& compilers() noexcept { return *compilers_; }
 
  private:

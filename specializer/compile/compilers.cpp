@@ -73,4 +73,8 @@ std::vector<CompilerStatus> Compilers::status() {
   return all;
 }
 
+CompilerStatus Compilers::status(const Target& target) {
+  return state_->of(kind_for(target)).status();
+}
+
 }  // namespace broach::specializer

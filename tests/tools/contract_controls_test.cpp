@@ -82,6 +82,40 @@ TEST_CASE("a control that a kernel does not have is refused by its name",
   }
 }
 
+TEST_CASE("a control that cannot change a shape's kernel is refused with what it needs",
+          "[tools][contract][controls]") {
+  const specializer::Target target = target_named("sm_90a");
+  std::size_t refused = 0;
+  for (const Control& control : controls()) {
+    WindowRowsShape shape = control_case(control).recipe.shape;
+    const std::string_view name = control.name;
+    std::string_view needed;
+    if (name == "window_early") shape.window = 0, needed = "window of 1 or more";
+    if (name == "sink_left_out") shape.sinks = Switch::kOff, needed = "sinks=on";
+    if (name == "low_half_dropped") shape.p32 = Switch::kOff, needed = "p32=on";
+    if (name == "page_off_by_one") shape.kv_layout = {}, needed = "kv_layout=paged(N)";
+    if (name == "window_early") shape.kv_layout = {};
+    INFO(name_of(control));
+    const auto plan = specializer::plan(shape, target, {std::string(name), Switch::kOff});
+    CHECK(plan.ok() == needed.empty());
+    if (plan || needed.empty()) continue;
+    ++refused;
+    CHECK(plan.error().code == ErrorCode::kUnsupported);
+    CHECK(plan.error().message.find(name) != std::string::npos);
+    CHECK(plan.error().message.ends_with("it needs " + std::string(needed)));
+  }
+  CHECK(refused == 15);
+  // A generic kernel reads window and layout at run time.
+  const WindowRowsShape plain = [] {
+    WindowRowsShape shape;
+    shape.head_dim = 64;
+    shape.gqa_ratio = 2;
+    return shape;
+  }();
+  CHECK(specializer::plan(plain, target, {"window_early", Switch::kOn}));
+  CHECK(specializer::plan(plain, target, {"page_off_by_one", Switch::kOn}));
+}
+
 TEST_CASE("either sweep tries every control, form, ratio and head_dim",
           "[tools][contract][controls]") {
   const specializer::Target host = target_named(specializer::native_host_target());
@@ -117,5 +151,5 @@ TEST_CASE("either sweep tries every control, form, ratio and head_dim",
     CHECK(sinks);
   }
   CHECK(names.size() == request.cases.size());
-  CHECK(request.limits.targets.size() > 3);
+  CHECK(request.limits.scopes.size() > 3);
 }

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "specializer/plan.hpp"
-#include "specializer/target.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/tools/opened_runtime.hpp"
 #include "tests/tools/program.hpp"
@@ -47,16 +46,6 @@ void exchange(const Bench& bench, const specializer::Plan& binary, const special
   REQUIRE(record);
   object.key = *record;
   bench.forge->cache().publish(std::move(object));
-}
-
-LimitReport limits_of(const Bench& bench, const std::string& target, const WindowRowsShape& shape) {
-  LimitRequest request;
-  request.toolchains = {{"", bench.forge}};
-  request.targets = {target};
-  request.kernels = {{shape, {}}, {shape, {"", Switch::kOn}}};
-  std::vector<LimitReport> reports = check_limits(request);
-  REQUIRE(reports.size() == 1);
-  return std::move(reports.front());
 }
 
 bool holds(const std::string& text, std::string_view words) {
@@ -166,41 +155,4 @@ TEST_CASE("a neighbour that is computed again in float64 shows whatever the devi
                               static_cast<std::uint64_t>(problem->heads()));
     CHECK(told.apart * 10 > told.outputs * 9);
   }
-}
-
-TEST_CASE("a target that the compiler does not know is not compiled and no problem",
-          "[tools][contract][limits]") {
-  const test::OpenedRuntime host("host");
-  REQUIRE(host.runtime);
-  const bool on_arm = specializer::native_host_target() == "host-aarch64";
-  const auto other = specializer::parse_target(on_arm ? "host-x86-64-v3" : "host-aarch64");
-  REQUIRE(other);
-  const WindowRowsShape shape = control_case(planted_fault()).recipe.shape;
-  const LimitReport report = limits_of(host.bench, other->name, shape);
-  const std::string line = line_of(report);
-  INFO(line);
-  CHECK(report.problems.empty());
-  CHECK(report.binaries == 0);
-  CHECK(line.starts_with("skip " + other->name + ": not compiled here: "));
-  CHECK_FALSE(holds(line, "\n"));
-}
-
-TEST_CASE("limits that are not the binary's are a problem", "[tools][contract][limits]") {
-  const test::OpenedRuntime host("host");
-  REQUIRE(host.runtime);
-  const specializer::Target& target = host.bench.device->target();
-  const WindowRowsShape shape = control_case(planted_fault()).recipe.shape;
-  const specializer::Plan plan = plan_of(host.bench, shape, "");
-  cache::Object object = object_of(host.bench, plan);
-  CHECK(limits_of(host.bench, target.name, shape).problems.empty());
-
-  const test::OpenedRuntime other("host");
-  REQUIRE(other.runtime);
-  REQUIRE_FALSE(object.limits.empty());
-  object.limits.front().static_shared = object.limits.front().static_shared.value_or(0) + 16;
-  other.bench.forge->cache().publish(std::move(object));
-  const LimitReport report = limits_of(other.bench, target.name, shape);
-  REQUIRE(report.problems.size() == 1);
-  CHECK(holds(report.problems.front(), "its binary read again differ: static_shared"));
-  CHECK(line_of(report).starts_with("FAIL "));
 }

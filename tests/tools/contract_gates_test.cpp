@@ -249,7 +249,7 @@ TEST_CASE("the whole contract passes on a CUDA device, its bits the host's",
   REQUIRE(host.runtime);
   ContractRequest request = contract_of(cuda.bench.device->target(), Sweep::kWhole);
   request.host = &host.bench;
-  request.limits.targets.clear();
+  request.limits.scopes.clear();
   const ContractReport report = run_contract(cuda.bench, request);
   for (const KernelReport& kernel : report.kernels) {
     INFO(line_of(kernel));
@@ -273,9 +273,9 @@ TEST_CASE("limits that differ are named, limits that are not stated are not",
   a.registers = 40;
   a.static_shared = 1024;
   LaunchLimits b = a;
-  CHECK(contract::difference(a, b).empty());
+  CHECK(contract::words_of(differences(a, b)).empty());
   b.spill_bytes = 8;  // Not stated by the other.
-  CHECK(contract::difference(a, b).empty());
+  CHECK(contract::words_of(differences(a, b)).empty());
   b.registers = 41;
-  CHECK(contract::difference(a, b) == "registers 40 and 41");
+  CHECK(contract::words_of(differences(a, b)) == "registers 40 and 41");
 }

@@ -102,6 +102,24 @@ TEST_CASE("spills that a binary did not state count from none; registers do not"
   CHECK(pair.diff({"--fail-on", "registers"}).status == 0);
 }
 
+TEST_CASE("every limit that changed is a row, an AMD chip's too", "[tools][diff]") {
+  const Object before = made_object("old");
+  const Object after = recompiled([](Object& o) {
+    o.limits[0].vgprs = o.limits[0].vgprs.value_or(0) + 1;
+    o.limits[0].vgpr_spills = 3;
+    o.limits[0].wave_size = 64;
+  });
+  const auto diff = broach::tool::compare({before}, {after});
+  REQUIRE(diff.changed.size() == 1);
+  const auto& fields = diff.changed.front().fields;
+  REQUIRE(fields.size() == 3);
+  CHECK(fields[0].field == "wave_size");
+  CHECK(fields[1].field == "vgprs");
+  CHECK(fields[2].field == "vgpr_spills");
+  CHECK(fields[2].gate == broach::tool::Gate::kSpills);
+  CHECK(fields[2].grew());
+}
+
 TEST_CASE("registers and bytes have gates, and what shrank passes them", "[tools][diff]") {
   const Pair pair;
   pair.publish(made_object("old"), recompiled([](Object& o) {

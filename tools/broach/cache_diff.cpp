@@ -8,26 +8,19 @@
 #include <tuple>
 #include <utility>
 
+#include "cache/limit_fields.hpp"
 #include "tools/broach/layer_alone.hpp"
 
 namespace broach::tool {
 namespace {
 
-struct Figure {
-  const char* name;
-  std::optional<std::uint32_t> LaunchLimits::*value;
-  Gate gate;
-};
-
-constexpr Figure kFigures[] = {
-    {"registers", &LaunchLimits::registers, Gate::kRegisters},
-    {"spill_bytes", &LaunchLimits::spill_bytes, Gate::kSpills},
-    // Spilled scalars are not part of the bytes: they go to vector registers first.
-    {"sgpr_spills", &LaunchLimits::sgpr_spills, Gate::kSpills},
-    {"stack_bytes", &LaunchLimits::stack_bytes, Gate::kNone},
-    {"static_shared", &LaunchLimits::static_shared, Gate::kNone},
-    {"max_threads", &LaunchLimits::max_threads, Gate::kNone},
-};
+/// What a limit's growth fails. Spilled scalars are not part of the bytes: they go to vector
+/// registers first.
+Gate gate_of(std::string_view field) {
+  if (field == "registers") return Gate::kRegisters;
+  const bool spills = field == "spill_bytes" || field == "vgpr_spills" || field == "sgpr_spills";
+  return spills ? Gate::kSpills : Gate::kNone;
+}
 
 using Plan = std::tuple<std::string, std::string, std::string>;
 
@@ -66,11 +59,12 @@ void compare_functions(const cache::Object& before, const cache::Object& after,
     }
     // A function that is new is measured from nothing, so that its spills are not overlooked.
     const LaunchLimits none;
-    for (const Figure& figure : kFigures) {
-      const auto& old_value = (was == nullptr ? none : *was).*figure.value;
-      const auto& new_value = (is == nullptr ? none : *is).*figure.value;
+    for (const cache::LimitField& field : cache::kLimitFields) {
+      const auto& old_value = (was == nullptr ? none : *was).*field.member;
+      const auto& new_value = (is == nullptr ? none : *is).*field.member;
       if (old_value == new_value) continue;
-      changes.push_back({name, figure.name, number(old_value), number(new_value), figure.gate});
+      changes.push_back({name, std::string(field.name), number(old_value), number(new_value),
+                         gate_of(field.name)});
     }
   }
 }

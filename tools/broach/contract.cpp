@@ -10,7 +10,9 @@
 #include "broach/runtime.hpp"
 #include "runtime/runtime_state.hpp"
 #include "specializer/host_model.hpp"
+#include "tools/broach/toolchains.hpp"
 #include "tools/contract/contract.hpp"
+#include "tools/contract/limits_scope.hpp"
 #include "tools/contract/report.hpp"
 
 namespace broach::tool {
@@ -27,6 +29,7 @@ struct Wanted {
   std::uint32_t jobs = 0;
   std::string sweep;
   std::vector<std::string> limits_for;
+  std::string hiprtc_prefix;
 };
 
 Result<Runtime> open(const Session& session, const std::string& device) {
@@ -67,7 +70,7 @@ void keep_gates(const std::vector<int>& gates, contract::ContractRequest& reques
                 [&](const contract::Control& control) { return left_out(control.gate); });
   if (request.gates.empty()) request.cases.clear();
   if (std::find(gates.begin(), gates.end(), kLimitsGate) == gates.end()) {
-    request.limits.targets.clear();
+    request.limits.scopes.clear();
   }
 }
 
@@ -95,8 +98,11 @@ Result<ExitStatus> run(Session& session, const Wanted& wanted) {
   contract::ContractRequest request = contract::contract_of(target, sweep_of(wanted, target));
   keep_only(wanted.only, request);
   keep_gates(wanted.gates, request);
-  if (!wanted.limits_for.empty() && !request.limits.targets.empty()) {
-    request.limits.targets = wanted.limits_for;
+  if (!wanted.limits_for.empty() && !request.limits.scopes.empty()) {
+    request.limits.scopes.clear();
+    for (const std::string& name : wanted.limits_for) {
+      request.limits.scopes.push_back({name, contract::deepest_kernels(sweep_of(wanted, target))});
+    }
   }
   request.jobs = wanted.jobs;
   Output& output = session.output();
@@ -120,6 +126,8 @@ Result<ExitStatus> run(Session& session, const Wanted& wanted) {
     host_bench = bench_of(*host);
     request.host = &host_bench;
   }
+  const Toolchains toolchains(session.options(), wanted.hiprtc_prefix, runtime->state().forge);
+  request.limits.toolchains = toolchains.all();
   request.progress = [&output](std::string_view lines) { note_each(output, lines); };
   const contract::ContractReport report = contract::run_contract(bench_of(*runtime), request);
   if (output.json()) {
@@ -153,6 +161,9 @@ void add_contract(CLI::App& app, Invocation& invocation) {
   command
       .add_option("--limits-for", wanted->limits_for, "Targets of gate 5 (default: the sweep's)")
       ->delimiter(',');
+  command.add_option("--hiprtc-prefix", wanted->hiprtc_prefix,
+                     "Another hiprtc for gate 5, as tools/fetch-hiprtc unpacks one (default: "
+                     "BROACH_HIPRTC_PREFIX)");
   command.add_option("--jobs", wanted->jobs, "Compiles and cases at a time (default: one a core)")
       ->check(CLI::PositiveNumber);
   command.footer(

@@ -8,6 +8,18 @@
 
 namespace broach::contract {
 
+/// An arithmetic in a form that the family has.
+struct ArithForm {
+  Arith arith;
+  Form form;
+};
+inline constexpr ArithForm kArithForms[] = {
+    {Arith::kChunk256, Form::kDecode},
+    {Arith::kTile64, Form::kDecode},
+    {Arith::kTile64, Form::kPrompt},
+    {Arith::kMma32, Form::kPrompt},
+};
+
 /// Which other kernels have to give a case's bits: every layout and the generic kernel; where
 /// another case of the same kind tries the layouts, the generic kernel alone; or none, so that a
 /// planted fault shows by itself and not by a sound kernel beside it.

@@ -169,18 +169,18 @@ std::uint32_t ContractReport::missed() const noexcept {
 
 std::uint32_t ContractReport::limit_problems() const noexcept {
   std::size_t problems = 0;
-  for (const LimitReport& limit : limits) problems += limit.problems.size();
+  for (const LimitReport& limit : limits.targets) problems += limit.problems.size();
   return static_cast<std::uint32_t>(problems);
 }
 
 std::uint32_t ContractReport::known_findings() const noexcept {
   std::size_t known = 0;
-  for (const LimitReport& limit : limits) known += limit.findings.size();
+  for (const LimitReport& limit : limits.targets) known += limit.findings.size();
   return static_cast<std::uint32_t>(known);
 }
 
 bool ContractReport::passed() const noexcept {
-  return kernels.size() + controls.size() + limits.size() > 0 &&
+  return kernels.size() + controls.size() + limits.targets.size() > 0 &&
          failed() + missed() + limit_problems() == 0;
 }
 
@@ -207,13 +207,14 @@ ContractReport run_contract(const Bench& bench, const ContractRequest& request) 
     report.controls[i] = try_control(request.controls[i], bench, request.threads);
     done(line_of(report.controls[i]));
   });
-  if (!request.limits.targets.empty()) {
+  if (!request.limits.scopes.empty()) {
     LimitRequest limits = request.limits;
     if (limits.toolchains.empty()) limits.toolchains.push_back({"", bench.forge});
+    limits.device = bench.device;
     limits.jobs = request.jobs;
-    limits.done = [&](const LimitReport& limit) { done(line_of(limit)); };
+    limits.progress = [&](std::string_view line) { done(std::string(line)); };
     report.limits = check_limits(limits);
-    report.toolchain_differences = toolchain_differences(report.limits);
+    done(words_of(report.limits));
   }
   return report;
 }

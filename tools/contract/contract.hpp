@@ -31,8 +31,7 @@ struct ContractReport {
   std::string driver;
   std::vector<KernelReport> kernels;
   std::vector<ControlReport> controls;
-  std::vector<LimitReport> limits;
-  std::vector<std::string> toolchain_differences;
+  LimitRun limits;
 
   std::uint32_t failed() const noexcept;
   std::uint32_t missed() const noexcept;
@@ -46,7 +45,7 @@ struct ContractReport {
 struct ContractRequest {
   std::vector<DecodeCase> cases;
   std::vector<Control> controls;
-  LimitRequest limits;  ///< No targets: gate 5 is not run. No toolchain: the bench's.
+  LimitRequest limits;  ///< No scopes: gate 5 is not run. No toolchain: the bench's.
   std::vector<Gate> gates{std::begin(kKernelGates), std::end(kKernelGates)};
   const Bench* host = nullptr;  ///< To hold a chip's bits against; null on the host itself.
   std::uint32_t threads = 0;    ///< For range checks; 0: one a core.

@@ -1,11 +1,26 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "broach/types.hpp"
 
 namespace broach::contract {
+
+/// What a function keeps elsewhere because its registers do not hold it, a thread (or, of scalars,
+/// a wave).
+struct Spill {
+  std::uint32_t bytes = 0;             ///< In local memory.
+  std::uint32_t vector_registers = 0;  ///< AMD: in local memory.
+  std::uint32_t scalar_registers = 0;  ///< AMD: in lanes of vector registers.
+
+  bool any() const noexcept { return bytes > 0 || vector_registers > 0 || scalar_registers > 0; }
+};
+
+Spill spill_of(const LaunchLimits& limits);
+std::string words_of(const Spill& spill);
 
 /// A flaw of compiled kernels that is known, has a reason, and changes no result.
 struct Finding {
@@ -13,6 +28,7 @@ struct Finding {
   std::string_view targets;   ///< What the targets' names begin with.
   std::string_view what;
   std::string_view why;
+  Spill most;  ///< A function that spills more of anything is another finding.
   bool (*shows)(const WindowRowsShape& shape, Switch generic);
 };
 
@@ -21,6 +37,6 @@ std::span<const Finding> findings();
 
 /// The finding that a spill belongs to, or null for one that nobody has looked at.
 const Finding* known_spill(std::string_view target, std::string_view function,
-                           const WindowRowsShape& shape, Switch generic);
+                           const WindowRowsShape& shape, Switch generic, const Spill& spill);
 
 }  // namespace broach::contract

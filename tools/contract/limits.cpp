@@ -6,281 +6,267 @@
 #include <chrono>
 #include <map>
 #include <mutex>
-#include <string>
-#include <string_view>
+#include <optional>
+#include <set>
 #include <utility>
 
-#include "cache/limit_fields.hpp"
-#include "runtime/launch_checks.hpp"
-#include "specializer/compilers.hpp"
-#include "specializer/limits.hpp"
-#include "specializer/plan.hpp"
+#include "runtime/load_plan.hpp"
 #include "specializer/shape.hpp"
-#include "tools/contract/findings.hpp"
 #include "tools/contract/in_parallel.hpp"
+#include "tools/contract/limit_checks.hpp"
+#include "tools/contract/report.hpp"
 
 namespace broach::contract {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using specializer::Vendor;
 
-// A driver counts what it adds itself under these; registers, memory and threads are the binary's.
-constexpr std::string_view kLiveFields[] = {"registers", "static_shared", "max_threads"};
+// One binary to be made and looked at.
+struct Item {
+  LimitKernel kernel;
+  specializer::Plan plan;
+  std::optional<Error> error;  ///< Why there is none.
+};
 
-const LaunchLimits* named(const std::vector<LaunchLimits>& limits, std::string_view function) {
+// A target with a toolchain, and what it serves of the request.
+struct Work {
+  Toolchain toolchain;
+  specializer::Target target;
+  const CompilerReport* compiler = nullptr;
+  LimitReport report;
+  std::vector<Item> items;
+};
+
+// The compilers that the works need, each asked once.
+class CompilerReports {
+ public:
+  explicit CompilerReports(std::vector<CompilerReport>& reports) : reports_(reports) {}
+
+  std::size_t of(const Toolchain& toolchain, Vendor vendor) {
+    const auto [at, added] = places_.try_emplace({toolchain.name, vendor}, reports_.size());
+    if (added) reports_.push_back(examine(toolchain, vendor));
+    return at->second;
+  }
+
+ private:
+  std::vector<CompilerReport>& reports_;
+  std::map<std::pair<std::string, Vendor>, std::size_t> places_;
+};
+
+// Why a compiler cannot build for the plan's target at all; empty when it builds an empty source
+// with the plan's options. One try, one worker: what dies on an empty source dies on every kernel.
+std::string unknown_target(specializer::Compilers& compilers, specializer::Plan plan) {
+  plan.sources.assign(1, {plan.sources.front().name, {'\n'}});
+  plan.entries.clear();
+  auto compiled = compilers.compile(plan);
+  return compiled ? std::string() : compiled.error().message;
+}
+
+void add_plans(Work& work, const std::vector<LimitKernel>& kernels) {
+  LimitReport& report = work.report;
+  std::set<std::string> unserved;
+  for (const LimitKernel& kernel : kernels) {
+    if (!specializer::check(kernel.shape, work.target)) {
+      unserved.insert(fmt::format("{} {}", specializer::name_of(kernel.shape.form),
+                                  specializer::name_of(kernel.shape.arith)));
+      continue;
+    }
+    auto plan = specializer::plan(kernel.shape, work.target, kernel.variant);
+    if (plan) {
+      work.items.push_back({kernel, *std::move(plan), {}});
+    } else {
+      report.problems.push_back(work.target.name + ": " + plan.error().message);
+    }
+  }
+  report.unserved.assign(unserved.begin(), unserved.end());
+}
+
+// Plans every kernel, unless nothing can be compiled for the target.
+void prepare(Work& work, const std::vector<LimitKernel>& kernels) {
+  LimitReport& report = work.report;
+  const CompilerReport& compiler = *work.compiler;
+  report.compiler = compiler.words;
+  const States states = compiler.states(work.target);
+  if (!compiler.missing.empty()) {
+    report.not_compiled = compiler.missing;
+  } else if (states == States::kNo) {
+    report.not_compiled = fmt::format("{} does not compile for it", compiler.words);
+  } else {
+    add_plans(work, kernels);
+    if (work.items.empty() && report.problems.empty()) {
+      report.not_compiled = "no shape of the contract is served for " + work.target.name;
+    } else if (states == States::kUnknown && !work.items.empty()) {
+      report.not_compiled =
+          unknown_target(work.toolchain.forge->compilers(), work.items.front().plan);
+    }
+  }
+  if (!report.not_compiled.empty()) work.items.clear();
+}
+
+std::vector<Work> works_of(const LimitRequest& request) {
+  std::vector<Work> works;
+  for (const LimitScope& scope : request.scopes) {
+    auto target = specializer::parse_target(scope.target);
+    for (const Toolchain& toolchain : request.toolchains) {
+      Work work;
+      work.toolchain = toolchain;
+      work.report.target = scope.target;
+      if (!target) {
+        work.report.problems.push_back(target.error().message);
+        works.push_back(std::move(work));
+        break;
+      }
+      work.target = *target;
+      const bool several = target->vendor == Vendor::kAmd;
+      if (several) work.report.toolchain = toolchain.name;
+      works.push_back(std::move(work));
+      if (!several) break;
+    }
+  }
+  return works;
+}
+
+// Compiles side by side whatever target they are for.
+void compile_all(std::vector<Work>& works, std::uint32_t jobs) {
+  std::vector<std::pair<Work*, Item*>> compiles;
+  for (Work& work : works) {
+    for (Item& item : work.items) compiles.emplace_back(&work, &item);
+  }
+  std::mutex counting;
+  in_parallel(compiles.size(), jobs, [&](std::size_t i) {
+    const auto& [work, item] = compiles[i];
+    auto made = work->toolchain.forge->obtain(item->plan, specializer::OnMiss::kCompile);
+    if (!made) {
+      item->error = made.error();
+      return;
+    }
+    const std::scoped_lock lock(counting);
+    if (!made->compiled) return;
+    ++work->report.compiled;
+    work->report.compile_seconds += made->object->provenance.compile_ms / 1e3;
+  });
+}
+
+// Loads a binary on the device that it is for, which then states its limits too.
+void ask_device(runtime::Device& device, const Work& work, const Item& item,
+                std::vector<std::string>& problems) {
+  auto loaded =
+      runtime::load_plan(*work.toolchain.forge, device, item.plan, specializer::OnMiss::kCompile);
+  if (!loaded) {
+    problems.push_back(work.target.name + ": " + loaded.error().message);
+    return;
+  }
+  runtime::record_live_limits(work.toolchain.forge->cache(), device,
+                              loaded->artifact.object->key.key, loaded->live);
+}
+
+void check(Work& work, const LimitsByKey& recorded, runtime::Device* device) {
+  specializer::Forge& forge = *work.toolchain.forge;
+  LimitReport& report = work.report;
+  for (const Item& item : work.items) {
+    if (item.error) {
+      report.problems.push_back(work.target.name + ": " + item.error->message);
+      continue;
+    }
+    if (device != nullptr) ask_device(*device, work, item, report.problems);
+    auto artifact = forge.obtain(item.plan, specializer::OnMiss::kRefuse);
+    if (!artifact) {
+      report.problems.push_back(work.target.name + ": " + artifact.error().message);
+      continue;
+    }
+    ++report.binaries;
+    const cache::Object& object = *artifact->object;
+    report.limits.push_back({item.plan.shape_json, object.limits});
+    Statements statements{&object, {}, {}};
+    if (const auto rows = recorded.find(object.key.key); rows != recorded.end()) {
+      statements.recorded = rows->second;
+    }
+    if (auto rows = forge.cache().device_limits(object.key.key)) {
+      for (cache::DeviceLimits& row : *rows) statements.live.push_back(std::move(row.limits));
+    }
+    check_statements(item.kernel, item.plan, statements, report);
+  }
+}
+
+// Once everything is published: what the index has of each cache.
+using Recorded = std::map<cache::Cache*, LimitsByKey>;
+
+Recorded read_indexes(std::vector<Work>& works) {
+  Recorded recorded;
+  for (Work& work : works) {
+    if (work.items.empty()) continue;
+    cache::Cache& cache = work.toolchain.forge->cache();
+    if (recorded.contains(&cache)) continue;
+    auto rows = recorded_limits(cache);
+    if (!rows) work.report.problems.push_back("the index cannot be read: " + rows.error().message);
+    recorded[&cache] = rows ? *std::move(rows) : LimitsByKey{};
+  }
+  return recorded;
+}
+
+// One line a target and toolchain. What a compiler's own line has said is not said again for each
+// target, unless the target is left without any.
+std::vector<std::string> lines_of(const std::vector<Work>& works) {
+  std::map<std::string_view, std::uint32_t> compiled;  // Toolchains a target.
+  for (const Work& work : works) compiled[work.report.target] += work.report.not_compiled.empty();
+  std::vector<std::string> lines;
+  for (const Work& work : works) {
+    const bool missing = work.compiler != nullptr && !work.compiler->missing.empty();
+    const bool left_out = compiled[work.report.target] == 0 && !missing;
+    if (work.report.not_compiled.empty() || left_out) lines.push_back(line_of(work.report));
+  }
+  return lines;
+}
+
+}  // namespace
+
+const LaunchLimits* limits_named(const std::vector<LaunchLimits>& limits,
+                                 std::string_view function) {
   const auto found = std::find_if(limits.begin(), limits.end(), [&](const LaunchLimits& one) {
     return one.function == function;
   });
   return found == limits.end() ? nullptr : &*found;
 }
 
-// Why a compiler cannot build for the plan's target at all; empty when it builds an empty source
-// with the plan's options. One try, one worker: what dies on an empty source dies on every kernel.
-std::string unknown_target(specializer::Compilers& compilers, specializer::Plan plan) {
-  plan.sources.front().bytes = "\n";
-  plan.sources.resize(1);
-  plan.entries.clear();
-  auto compiled = compilers.compile(plan);
-  return compiled ? std::string() : compiled.error().message;
-}
-
-void add_once(std::vector<std::string>& lines, std::string line) {
-  if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(std::move(line));
-}
-
-// A target with a toolchain, and the kernels that it serves.
-struct Work {
-  Toolchain toolchain;
-  specializer::Target target;
-  LimitReport report;
-  std::vector<std::pair<LimitKernel, specializer::Plan>> plans;
-};
-
-// Plans every kernel and tries the compiler once. Leaves no plan where nothing can be compiled.
-void prepare(Work& work, const std::vector<LimitKernel>& kernels) {
-  LimitReport& report = work.report;
-  specializer::Compilers& compilers = work.toolchain.forge->compilers();
-  auto compiler = compilers.identity(work.target);
-  if (!compiler) {
-    report.not_compiled = compiler.error().message;
-    return;
-  }
-  report.compiler = compiler->words;
-  for (const LimitKernel& kernel : kernels) {
-    if (auto served = specializer::check(kernel.shape, work.target); !served) {
-      add_once(report.notes, served.error().message);
-      continue;
-    }
-    auto plan = specializer::plan(kernel.shape, work.target, kernel.variant);
-    if (plan) {
-      work.plans.emplace_back(kernel, std::move(*plan));
-    } else {
-      report.problems.push_back(work.target.name + ": " + plan.error().message);
-    }
-  }
-  if (work.plans.empty()) {
-    report.not_compiled = "no shape of the contract is served for " + work.target.name;
-    return;
-  }
-  report.not_compiled = unknown_target(compilers, work.plans.front().second);
-  if (!report.not_compiled.empty()) work.plans.clear();
-}
-
-using LimitsByKey = std::map<cache::Key, std::vector<LaunchLimits>>;
-
-// What the index has of every entry.
-Result<LimitsByKey> recorded_limits(cache::Cache& cache) {
-  auto rows = cache.limits();
-  if (!rows) return rows.error();
-  LimitsByKey by_key;
-  for (cache::EntryLimits& row : *rows) by_key[row.key].push_back(std::move(row.limits));
-  return by_key;
-}
-
-class Checker {
- public:
-  Checker(Work& work, const LimitsByKey& recorded)
-      : forge_(*work.toolchain.forge),
-        target_(work.target),
-        recorded_(recorded),
-        report_(work.report) {}
-
-  void check(const LimitKernel& kernel, const specializer::Plan& plan) {
-    auto artifact = forge_.obtain(plan, specializer::OnMiss::kCompile);
-    if (!artifact) return problem(artifact.error().message);
-    ++report_.binaries;
-    const cache::Object& object = *artifact->object;
-    report_.limits.push_back({plan.shape_json, object.limits});
-    auto again = specializer::read_limits(plan, object.payload, object.provenance.log);
-    if (!again) return problem(again.error().message);
-    const auto recorded = recorded_.find(object.key.key);
-    std::vector<LaunchLimits> live;
-    if (auto rows = forge_.cache().device_limits(object.key.key)) {
-      for (cache::DeviceLimits& row : *rows) live.push_back(std::move(row.limits));
-    }
-    for (const specializer::KernelEntry& entry : plan.entries) {
-      ++report_.functions;
-      check_entry(kernel, entry, object.limits, *again,
-                  recorded == recorded_.end() ? std::vector<LaunchLimits>{} : recorded->second,
-                  live);
-    }
-  }
-
- private:
-  void problem(std::string words) {
-    report_.problems.push_back(target_.name + ": " + std::move(words));
-  }
-
-  void check_entry(const LimitKernel& kernel, const specializer::KernelEntry& entry,
-                   const std::vector<LaunchLimits>& stated, const std::vector<LaunchLimits>& again,
-                   const std::vector<LaunchLimits>& recorded,
-                   const std::vector<LaunchLimits>& live) {
-    const LaunchLimits* limits = named(stated, entry.function);
-    if (limits == nullptr) return problem(entry.function + " has no limits in its object");
-    const auto hold = [&](const std::vector<LaunchLimits>& others, std::string_view where) {
-      const LaunchLimits* other = named(others, entry.function);
-      if (other == nullptr) return problem(fmt::format("{} is not in {}", entry.function, where));
-      const std::string differs = difference(*limits, *other);
-      if (!differs.empty()) {
-        problem(fmt::format("{}: the object and {} differ: {}", entry.function, where, differs));
-      }
-    };
-    hold(again, "its binary read again");
-    hold(recorded, "the index");
-    if (const LaunchLimits* reported = named(live, entry.function)) {
-      check_live(*limits, *reported);
-    }
-    if (auto fits = runtime::check_launch(entry, *limits, target_); !fits) {
-      problem(fits.error().message);
-    }
-    check_spills(kernel, *limits);
-  }
-
-  void check_spills(const LimitKernel& kernel, const LaunchLimits& limits) {
-    const std::int64_t bytes = limits.spill_bytes.value_or(0);
-    const std::int64_t registers = limits.vgpr_spills.value_or(0);
-    if (bytes == 0 && registers == 0) return;
-    const std::string words = fmt::format(
-        "{} spills {}: {}", limits.function,
-        bytes > 0 ? fmt::format("{} bytes", bytes) : fmt::format("{} vector registers", registers),
-        report_.limits.back().kernel);
-    const Finding* known =
-        known_spill(target_.name, limits.function, kernel.shape, kernel.variant.generic);
-    if (known == nullptr) {
-      // No two statements differ, so it is no limit problem; `broach warm --max-spill-bytes` is the
-      // gate for those who want none.
-      return add_once(report_.notes, fmt::format("{}: {}; no known finding", target_.name, words));
-    }
-    report_.findings.push_back(fmt::format("{}: {}; {}", target_.name, words, known->why));
-  }
-
-  void check_live(const LaunchLimits& limits, const LaunchLimits& reported) {
-    LaunchLimits stated;
-    LaunchLimits said;
-    for (const cache::LimitField& field : cache::kLimitFields) {
-      if (std::find(std::begin(kLiveFields), std::end(kLiveFields), field.name) ==
-          std::end(kLiveFields)) {
-        continue;
-      }
-      stated.*field.member = limits.*field.member;
-      said.*field.member = reported.*field.member;
-    }
-    const std::string differs = difference(stated, said);
-    if (!differs.empty()) {
-      problem(
-          fmt::format("{}: the object and the live device differ: {}", limits.function, differs));
-    }
-  }
-
-  specializer::Forge& forge_;
-  const specializer::Target& target_;
-  const LimitsByKey& recorded_;
-  LimitReport& report_;
-};
-
-}  // namespace
-
-std::string difference(const LaunchLimits& a, const LaunchLimits& b) {
-  std::string words;
-  for (const cache::LimitField& field : cache::kLimitFields) {
-    const auto& left = a.*field.member;
-    const auto& right = b.*field.member;
-    if (!left || !right || *left == *right) continue;
-    words += fmt::format("{}{} {} and {}", words.empty() ? "" : ", ", field.name, *left, *right);
-  }
-  return words;
-}
-
-std::vector<LimitReport> check_limits(const LimitRequest& request) {
-  std::vector<Work> works;
-  for (const std::string& name : request.targets) {
-    auto target = specializer::parse_target(name);
-    for (const Toolchain& toolchain : request.toolchains) {
-      Work work;
-      work.toolchain = toolchain;
-      work.report.target = name;
-      work.report.toolchain = toolchain.name;
-      if (target) {
-        work.target = *target;
-      } else {
-        work.report.problems.push_back(target.error().message);
-      }
-      works.push_back(std::move(work));
-      if (!target || target->vendor != specializer::Vendor::kAmd) break;
-    }
-  }
+LimitRun check_limits(const LimitRequest& request) {
   const Clock::time_point start = Clock::now();
+  const auto say = [&](std::string_view line) {
+    if (request.progress) request.progress(line);
+  };
+  LimitRun run;
+  std::vector<Work> works = works_of(request);
+  std::vector<std::size_t> compilers(works.size());
+  CompilerReports reports(run.compilers);
+  for (std::size_t i = 0; i < works.size(); ++i) {
+    if (works[i].report.problems.empty()) {
+      compilers[i] = reports.of(works[i].toolchain, works[i].target.vendor);
+    }
+  }
+  for (const CompilerReport& compiler : run.compilers) say(line_of(compiler));
+  std::map<std::string_view, const std::vector<LimitKernel>*> kernels;
+  for (const LimitScope& scope : request.scopes) kernels[scope.target] = &scope.kernels;
   in_parallel(works.size(), request.jobs, [&](std::size_t i) {
-    if (works[i].report.problems.empty()) prepare(works[i], request.kernels);
+    if (!works[i].report.problems.empty()) return;
+    works[i].compiler = &run.compilers[compilers[i]];
+    prepare(works[i], *kernels[works[i].report.target]);
   });
-  // Compiles side by side whatever target they are for; failures show when the limits are read.
-  std::vector<std::pair<specializer::Forge*, const specializer::Plan*>> compiles;
-  for (const Work& work : works) {
-    for (const auto& [kernel, plan] : work.plans) {
-      compiles.emplace_back(work.toolchain.forge, &plan);
-    }
-  }
-  in_parallel(compiles.size(), request.jobs, [&](std::size_t i) {
-    (void)compiles[i].first->obtain(*compiles[i].second, specializer::OnMiss::kCompile).ok();
+  compile_all(works, request.jobs);
+  const Recorded recorded = read_indexes(works);
+  in_parallel(works.size(), request.jobs, [&](std::size_t i) {
+    Work& work = works[i];
+    if (work.items.empty()) return;
+    const bool is_devices = request.device != nullptr &&
+                            work.toolchain.name == request.toolchains.front().name &&
+                            work.target.name == request.device->target().name;
+    check(work, recorded.at(&work.toolchain.forge->cache()), is_devices ? request.device : nullptr);
   });
-  std::vector<LimitReport> reports;
-  for (Work& work : works) {
-    if (!work.plans.empty()) {
-      auto recorded = recorded_limits(work.toolchain.forge->cache());
-      if (!recorded) {
-        work.report.problems.push_back("the index cannot be read: " + recorded.error().message);
-      }
-      const LimitsByKey by_key = recorded ? std::move(*recorded) : LimitsByKey{};
-      Checker checker(work, by_key);
-      for (const auto& [kernel, plan] : work.plans) checker.check(kernel, plan);
-    }
-    work.report.seconds = std::chrono::duration<double>(Clock::now() - start).count();
-    if (request.done) request.done(work.report);
-    reports.push_back(std::move(work.report));
-  }
-  return reports;
-}
-
-std::vector<std::string> toolchain_differences(const std::vector<LimitReport>& reports) {
-  std::vector<std::string> lines;
-  for (std::size_t i = 1; i < reports.size(); ++i) {
-    const LimitReport& a = reports[i - 1];
-    const LimitReport& b = reports[i];
-    if (a.target != b.target) continue;
-    for (const KernelLimits& before : a.limits) {
-      for (const KernelLimits& after : b.limits) {
-        if (before.kernel != after.kernel) continue;
-        for (const LaunchLimits& function : before.functions) {
-          const LaunchLimits* other = named(after.functions, function.function);
-          const std::string differs = other == nullptr ? "" : difference(function, *other);
-          if (differs.empty()) continue;
-          lines.push_back(fmt::format("{}: {} by {} and {}: {}: {}", a.target, function.function,
-                                      a.compiler, b.compiler, differs, before.kernel));
-        }
-      }
-    }
-  }
-  return lines;
+  for (const std::string& line : lines_of(works)) say(line);
+  for (Work& work : works) run.targets.push_back(std::move(work.report));
+  run.differences = toolchain_differences(run.targets);
+  for (const LimitDifference& difference : run.differences) say(line_of(difference));
+  run.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  return run;
 }
 
 }  // namespace broach::contract

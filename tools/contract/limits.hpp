@@ -6,8 +6,10 @@
 #include <string_view>
 #include <vector>
 
-#include "specializer/forge.hpp"
-#include "specializer/target.hpp"
+#include "runtime/device.hpp"
+#include "specializer/plan.hpp"
+#include "tools/contract/limit_differences.hpp"
+#include "tools/contract/toolchains.hpp"
 
 namespace broach::contract {
 
@@ -17,11 +19,10 @@ struct LimitKernel {
   specializer::Variant variant;
 };
 
-/// A set of compilers. The first compiles for every target; another for AMD's, where two versions
-/// of hiprtc may be had side by side.
-struct Toolchain {
-  std::string name;  ///< "system", "prefix"
-  specializer::Forge* forge = nullptr;
+/// What gate 5 compiles for a target.
+struct LimitScope {
+  std::string target;
+  std::vector<LimitKernel> kernels;
 };
 
 /// What a binary of one kernel needs.
@@ -34,44 +35,53 @@ struct KernelLimits {
 /// can hold.
 struct LimitReport {
   std::string target;
-  std::string toolchain;
-  std::string compiler;  ///< As loaded; empty when there is none.
-  double seconds = 0;
+  std::string toolchain;  ///< Where several may compile for the target.
+  std::string compiler;   ///< As loaded; empty when there is none.
   std::uint32_t binaries = 0;
+  std::uint32_t compiled = 0;  ///< Of these; the others were in the cache.
+  double compile_seconds = 0;  ///< Of `compiled`, added up.
   std::uint32_t functions = 0;
-  std::vector<std::string> problems;  ///< One line a difference or a limit that does not fit.
+  std::uint32_t live = 0;  ///< Functions that a live device was asked about.
+  std::vector<std::string>
+      problems;  ///< One line a difference, a spill, a limit that does not fit.
   std::vector<std::string> findings;  ///< One line a spill that findings.hpp knows the reason of.
-  std::vector<std::string> notes;     ///< Shapes that the target does not serve, other spills.
+  std::vector<std::string> unserved;  ///< "decode tile64": what has no kernel for this target.
   std::string not_compiled;           ///< Why nothing was compiled here; empty when it was.
   std::vector<KernelLimits> limits;   ///< Of every binary.
 };
 
 /// What gate 5 covers.
 struct LimitRequest {
+  /// The first compiles for every target; others, of which each has another hiprtc, for AMD's.
   std::vector<Toolchain> toolchains;
-  std::vector<std::string> targets;
-  std::vector<LimitKernel> kernels;
-  std::uint32_t jobs = 0;                        ///< Compiles side by side; 0: one a core.
-  std::function<void(const LimitReport&)> done;  ///< From one thread at a time.
+  std::vector<LimitScope> scopes;
+  /// Loads what is compiled for its target by the first toolchain and is asked in turn; may be
+  /// null.
+  runtime::Device* device = nullptr;
+  std::uint32_t jobs = 0;                          ///< Compiles side by side; 0: one a core.
+  std::function<void(std::string_view)> progress;  ///< One line, from one thread at a time.
+};
+
+/// All of gate 5.
+struct LimitRun {
+  std::vector<CompilerReport> compilers;
+  std::vector<LimitReport> targets;  ///< In the request's order, a target's toolchains together.
+  std::vector<LimitDifference> differences;
+  double seconds = 0;
 };
 
 /// Compiles every kernel for every target with every toolchain and holds its limits against each
 /// other: as read out of the binary again, as the object states them, as the index has them, as the
-/// target allows, and as a live device reported them. A spill is a finding where findings.hpp knows
-/// its reason, and a note where nobody has looked at it yet.
+/// target allows, and as a live device reports them. A spill is a finding where findings.hpp knows
+/// its reason, and a problem where nobody has looked at it yet.
 ///
-/// A target that no compiler is found for, or that the one found cannot build an empty source for,
-/// is a fact about the machine: nothing is compiled and nothing is held against the kernels. Once
-/// the empty source builds, a compile that fails is a problem, however it fails.
-std::vector<LimitReport> check_limits(const LimitRequest& request);
+/// A target that no compiler is found for, or that the one found does not compile for, is a fact
+/// about the machine: nothing is compiled and nothing is held against the kernels. Where the
+/// compiler says that it does, a compile that fails is a problem, however it fails.
+LimitRun check_limits(const LimitRequest& request);
 
-/// Where two toolchains' binaries of the same kernels for the same target need different limits,
-/// one line a function and field: "gfx90a: broach_window_rows_part vgpr 64 -> 60 (<kernel>)". Facts
-/// about the compilers, not problems.
-std::vector<std::string> toolchain_differences(const std::vector<LimitReport>& reports);
-
-/// The fields in which two statements of a function's limits differ; fields that either side does
-/// not state are left out. Empty when none does.
-std::string difference(const LaunchLimits& a, const LaunchLimits& b);
+/// A function's row among others, or null.
+const LaunchLimits* limits_named(const std::vector<LaunchLimits>& limits,
+                                 std::string_view function);
 
 }  // namespace broach::contract

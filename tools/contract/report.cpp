@@ -75,21 +75,6 @@ std::string line_of(const ControlReport& report) {
                      static_cast<int>(report.control->gate), report.words);
 }
 
-std::string line_of(const LimitReport& report) {
-  const std::string by = report.toolchain.empty() ? "" : " (" + report.toolchain + ")";
-  if (!report.not_compiled.empty()) {
-    return fmt::format("skip {}{}: not compiled here: {}", report.target, by, report.not_compiled);
-  }
-  std::string line =
-      fmt::format("{} {}{}: {} functions of {} binaries by {}, gate 5 {:.1f} s",
-                  report.problems.empty() ? "pass" : "FAIL", report.target, by, report.functions,
-                  report.binaries, report.compiler, report.seconds);
-  for (const std::string& problem : report.problems) line += "\n  " + problem;
-  for (const std::string& finding : report.findings) line += "\n  known: " + finding;
-  for (const std::string& note : report.notes) line += "\n  note: " + note;
-  return line;
-}
-
 std::string failures_of(const ContractReport& report) {
   std::string text;
   for (const KernelReport& kernel : report.kernels) {
@@ -98,7 +83,7 @@ std::string failures_of(const ContractReport& report) {
   for (const ControlReport& control : report.controls) {
     if (!control.red) text += line_of(control) + "\n";
   }
-  for (const LimitReport& limit : report.limits) {
+  for (const LimitReport& limit : report.limits.targets) {
     if (!limit.problems.empty()) text += line_of(limit) + "\n";
   }
   return text;
@@ -132,19 +117,6 @@ nlohmann::ordered_json to_json(const ContractReport& report) {
     one["said"] = control.words;
     tried.push_back(std::move(one));
   }
-  Json limits = Json::array();
-  for (const LimitReport& limit : report.limits) {
-    limits.push_back({{"target", limit.target},
-                      {"toolchain", limit.toolchain},
-                      {"compiler", limit.compiler},
-                      {"seconds", limit.seconds},
-                      {"not_compiled", limit.not_compiled},
-                      {"binaries", limit.binaries},
-                      {"functions", limit.functions},
-                      {"problems", limit.problems},
-                      {"known_findings", limit.findings},
-                      {"notes", limit.notes}});
-  }
   return {{"target", report.target},
           {"device", report.device},
           {"driver", report.driver},
@@ -156,8 +128,7 @@ nlohmann::ordered_json to_json(const ContractReport& report) {
           {"summary", summary_of(report)},
           {"kernels", std::move(kernels)},
           {"controls", std::move(tried)},
-          {"limits", std::move(limits)},
-          {"toolchain_differences", report.toolchain_differences}};
+          {"limits", to_json(report.limits)}};
 }
 
 std::string receipt_json(const std::vector<const KernelReport*>& cases) {

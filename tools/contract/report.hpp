@@ -9,10 +9,16 @@
 
 namespace broach::contract {
 
-/// One line a kernel, a control, a target.
+/// One line a kernel, a control, a compiler, a target, a function that differs between toolchains;
+/// more of them where something failed.
 std::string line_of(const KernelReport& report);
 std::string line_of(const ControlReport& report);
-std::string line_of(const LimitReport& report);
+std::string line_of(const CompilerReport& compiler);
+std::string line_of(const LimitReport& limit);
+std::string line_of(const LimitDifference& difference);
+
+/// What gate 5 covered, in one line.
+std::string words_of(const LimitRun& run);
 
 /// "SUMMARY <target> <n> kernels: <n> pass gates 1-4, <n> fail, …"
 std::string summary_of(const ContractReport& report);
@@ -22,6 +28,7 @@ std::string failures_of(const ContractReport& report);
 
 /// Every figure as one JSON object.
 nlohmann::ordered_json to_json(const ContractReport& report);
+nlohmann::ordered_json to_json(const LimitRun& run);
 
 /// What a receipt keeps of a binary: whether it passed, and the gates of every case that tried it.
 std::string receipt_json(const std::vector<const KernelReport*>& cases);

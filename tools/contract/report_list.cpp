@@ -81,8 +81,11 @@ std::string list_text(const ContractRequest& request) {
     }
     text += fmt::format("  {}: {}\n      {}\n", bound.name, values, bound.why);
   }
-  text += "\ngate 5 compiles for\n ";
-  for (const std::string& target : request.limits.targets) text += " " + target;
+  text +=
+      "\ngate 5 compiles so many kernels for each target, fewer where one does not serve all\n ";
+  for (const LimitScope& scope : request.limits.scopes) {
+    text += fmt::format(" {} ({})", scope.target, scope.kernels.size());
+  }
   text += "\n\nknown findings of gate 5\n";
   for (const Finding& finding : findings()) {
     text += fmt::format("  {} on {}*: {}\n      {}\n", finding.function, finding.targets,
@@ -121,10 +124,14 @@ nlohmann::ordered_json list_json(const ContractRequest& request) {
                      {"what", finding.what},
                      {"why", finding.why}});
   }
+  Json targets = Json::array();
+  for (const LimitScope& scope : request.limits.scopes) {
+    targets.push_back({{"target", scope.target}, {"kernels", scope.kernels.size()}});
+  }
   return {{"kernels", std::move(cases)},
           {"controls", std::move(tried)},
           {"bounds", std::move(stated)},
-          {"limit_targets", request.limits.targets},
+          {"limit_targets", std::move(targets)},
           {"known_findings", std::move(known)}};
 }
 
