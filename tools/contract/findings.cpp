@@ -23,7 +23,23 @@ constexpr Spill scalars(std::uint32_t most) { return {0, 0, most}; }
 constexpr std::string_view kPart = "broach_window_rows_part";
 constexpr std::string_view kScalars = "scalar registers in lanes of vector registers";
 
+// 65,536 registers over three warpgroups are 168 a thread, in units of 8.
+constexpr std::string_view kSharedFile =
+    "a block of three warpgroups leaves a thread 168 registers, and both halves of P beside the "
+    "outputs take five more";
+
+bool is_tile64_p32_of_128(const WindowRowsShape& shape, Switch generic) {
+  return shape.arith == Arith::kTile64 && shape.form == Form::kPrompt && shape.head_dim == 128 &&
+         shape.p32 == Switch::kOn && generic == Switch::kOff;
+}
+
 constexpr Finding kFindings[] = {
+    {"broach_window_rows_tile64_prompt",
+     "sm_90a",
+     "20 bytes in local memory",
+     kSharedFile,
+     {20, 0, 0},
+     is_tile64_p32_of_128},
     {kPart, "gfx8", kScalars, kScalarsInLanes, scalars(160), is_chunk256},
     {kPart, "gfx9", kScalars, kScalarsInLanes, scalars(160), is_chunk256},
     {kPart, "gfx10", kScalars, kScalarsInLanes, scalars(48), is_chunk256},
