@@ -11,6 +11,7 @@
 
 #include "cache/file.hpp"
 #include "cache/remote/printable.hpp"
+#include "cache/wire.hpp"
 
 namespace broach::cache::remote {
 namespace {
@@ -50,11 +51,16 @@ std::optional<LeaseNote> parse_lease_note(const std::string& text) {
   if (text.size() > kLongest || !is_printable(text)) return std::nullopt;
   std::istringstream in(text);
   LeaseNote note;
-  if (!(in >> note.token >> note.host >> note.pid >> note.since_unix_ms >> note.stage)) {
-    return std::nullopt;
-  }
-  // A time before all times has no distance to now.
-  if (note.pid < 0 || note.since_unix_ms < 0) return std::nullopt;
+  std::string pid_word;
+  std::string since_word;
+  if (!(in >> note.token >> note.host >> pid_word >> since_word >> note.stage)) return std::nullopt;
+  // A number is a whole word, so that a note is no longer when it is written again. A time before
+  // all times has no distance to now.
+  const auto pid = parse_number(pid_word);
+  const auto since = parse_number(since_word);
+  if (!pid || *pid < 0 || !since || *since < 0) return std::nullopt;
+  note.pid = *pid;
+  note.since_unix_ms = *since;
   return note;
 }
 

@@ -19,8 +19,8 @@ TEST_CASE("a note is read back as it was written, and what is no note is none",
        {std::string(), std::string("token"), std::string("token host pid 1 stage"),
         std::string("token host 1 2"), std::string("token \x1b[2Jhost 1 2 stage"),
         std::string("token host -1 2 stage"),
-        std::string("token host 1 -9223372036854775808 stage"),
-        "token host 1 2 " + std::string(600, 's')}) {
+        std::string("token host 1 -9223372036854775808 stage"), std::string("token host 1 2stage"),
+        std::string("token host 1+2 stage"), "token host 1 2 " + std::string(600, 's')}) {
     CHECK_FALSE(parse_lease_note(text));
   }
 }
