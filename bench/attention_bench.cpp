@@ -1,7 +1,7 @@
 // Device time of attention launches: graph replay, caches rotated past L2. Prints JSON.
 //   attention_bench [--match TEXT] [--repeats N]
 //   attention_bench --list        the cases as JSON, which rivals read; needs no GPU
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>

@@ -1,7 +1,7 @@
 // What the runtime itself costs: a look-up by shape, the host side of a launch, first use of a
 // shape, and the same shape in the next process. Prints one JSON object.
 //   runtime_bench [DEVICE]      DEVICE: host (default), cuda, cuda:N
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <chrono>

@@ -3,7 +3,7 @@
 #include <set>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "cache/file.hpp"
 #include "cache/file_lock.hpp"

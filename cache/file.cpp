@@ -11,7 +11,7 @@
 #include <random>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "cache/folder_listing.hpp"
 #include "cache/os_error.hpp"

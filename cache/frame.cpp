@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace broach::cache {
 namespace {

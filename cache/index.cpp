@@ -10,7 +10,7 @@
 #include <exception>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "cache/index_run.hpp"
 #include "cache/index_schema.hpp"

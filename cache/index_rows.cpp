@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "cache/index.hpp"
 #include "cache/index_run.hpp"

@@ -1,6 +1,6 @@
 #include "cache/index_schema.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "cache/limit_fields.hpp"
 

@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <span>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "cache/fd.hpp"
 #include "cache/file.hpp"

@@ -1,6 +1,6 @@
 #include "cache/layers.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace broach::cache {
 

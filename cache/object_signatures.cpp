@@ -2,7 +2,7 @@
 
 #include <unistd.h>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "cache/file.hpp"
 

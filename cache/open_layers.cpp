@@ -5,7 +5,7 @@
 #include <system_error>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "cache/key_file.hpp"
 #include "cache/state.hpp"

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <system_error>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace broach::cache {
 namespace {

@@ -10,7 +10,7 @@
 #include <functional>
 #include <span>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "cache/file.hpp"
 #include "cache/folder_listing.hpp"

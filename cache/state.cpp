@@ -6,7 +6,7 @@
 #include <exception>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "cache/failure.hpp"
 #include "cache/file.hpp"

@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "cache/folder_listing.hpp"
 #include "cache/os_error.hpp"

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <thread>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "cache/file.hpp"
 #include "cache/holder_note.hpp"

@@ -5,6 +5,10 @@ find_package(SQLiteCpp REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(fmt REQUIRED)
+# Compiled into the library: it then starts where fmt is not installed.
+add_library(broach_fmt STATIC ${CMAKE_CURRENT_LIST_DIR}/fmt.cpp)
+target_include_directories(
+  broach_fmt SYSTEM PUBLIC $<TARGET_PROPERTY:fmt::fmt,INTERFACE_INCLUDE_DIRECTORIES>)
 # The static archive: the library and the command then start where Boost is not installed.
 set(Boost_USE_STATIC_LIBS ON)
 find_package(Boost REQUIRED COMPONENTS context)

@@ -1,6 +1,6 @@
 #include "runtime/c_abi_structs.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstddef>

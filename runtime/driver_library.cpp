@@ -1,6 +1,6 @@
 #include "runtime/driver_library.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <vector>
 

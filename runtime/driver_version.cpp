@@ -1,6 +1,6 @@
 #include "runtime/driver_version.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <charconv>
 #include <optional>

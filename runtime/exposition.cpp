@@ -1,6 +1,6 @@
 #include "runtime/exposition.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cmath>
 #include <cstddef>

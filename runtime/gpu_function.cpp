@@ -1,6 +1,6 @@
 #include "runtime/gpu_function.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace broach::runtime {
 

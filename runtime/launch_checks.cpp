@@ -1,6 +1,6 @@
 #include "runtime/launch_checks.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdint>
 #include <string>

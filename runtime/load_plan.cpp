@@ -1,6 +1,6 @@
 #include "runtime/load_plan.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <string>
 #include <utility>

@@ -1,6 +1,6 @@
 #include "specializer/obtain.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <charconv>

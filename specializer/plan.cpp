@@ -1,6 +1,6 @@
 #include "specializer/plan.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <iterator>

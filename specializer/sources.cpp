@@ -1,6 +1,6 @@
 #include "specializer/sources.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <map>

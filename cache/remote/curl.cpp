@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace broach::cache::remote {
 namespace {

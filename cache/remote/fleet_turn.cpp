@@ -5,7 +5,7 @@
 #include <string>
 #include <thread>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "cache/file.hpp"
 

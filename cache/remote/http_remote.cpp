@@ -4,7 +4,7 @@
 #include <cstring>
 #include <memory>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace broach::cache::remote {
 

@@ -7,7 +7,7 @@
 #include <random>
 #include <sstream>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "cache/file.hpp"
 #include "cache/remote/printable.hpp"

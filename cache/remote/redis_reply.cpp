@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "cache/remote/remote.hpp"
 

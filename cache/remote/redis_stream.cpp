@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "cache/remote/printable.hpp"
 

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "cache/remote/address.hpp"
 #include "cache/remote/envelope.hpp"

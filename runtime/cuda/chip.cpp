@@ -1,6 +1,6 @@
 #include "runtime/cuda/chip.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <array>
 #include <fstream>

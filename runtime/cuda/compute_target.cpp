@@ -1,6 +1,6 @@
 #include "runtime/cuda/compute_target.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 #include "runtime/cuda/cuda_device.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "runtime/cuda/chip.hpp"
 #include "runtime/cuda/cuda_module.hpp"

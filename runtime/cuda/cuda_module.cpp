@@ -1,6 +1,6 @@
 #include "runtime/cuda/cuda_module.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <array>
 

@@ -1,6 +1,6 @@
 #include "runtime/hip/driver.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 #include "runtime/hip/hip_device.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <array>
 #include <vector>

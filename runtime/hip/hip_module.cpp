@@ -1,6 +1,6 @@
 #include "runtime/hip/hip_module.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <utility>
 

@@ -1,6 +1,6 @@
 #include "runtime/host/host_device.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstdlib>

@@ -1,6 +1,6 @@
 #include "runtime/host/workers.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cfenv>

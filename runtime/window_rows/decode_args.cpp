@@ -1,6 +1,6 @@
 #include "runtime/window_rows/decode_args.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

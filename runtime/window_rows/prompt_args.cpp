@@ -1,6 +1,6 @@
 #include "runtime/window_rows/prompt_args.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdint>
 #include <string>

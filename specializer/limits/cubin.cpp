@@ -1,7 +1,7 @@
 #include "specializer/limits/cubin.hpp"
 
 #include <elf.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <limits>

@@ -1,6 +1,6 @@
 #include "specializer/limits/elf_image.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gelf.h>
 #include <libelf.h>
 

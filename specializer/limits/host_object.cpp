@@ -1,7 +1,7 @@
 #include "specializer/limits/host_object.hpp"
 
 #include <elf.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstring>

@@ -1,6 +1,6 @@
 #include "specializer/window_rows/prompt.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdint>
 #include <utility>

@@ -1,6 +1,6 @@
 #include "specializer/window_rows/served.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <iterator>

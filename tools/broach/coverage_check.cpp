@@ -1,6 +1,6 @@
 #include "tools/broach/coverage_check.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <utility>
 

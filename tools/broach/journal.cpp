@@ -1,4 +1,4 @@
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "tools/broach/command.hpp"
 #include "tools/broach/format.hpp"

@@ -1,6 +1,6 @@
 #include "tools/broach/key_fields.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <map>
 #include <string_view>

@@ -1,6 +1,6 @@
 #include "tools/broach/layer_alone.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <filesystem>
 #include <string_view>

@@ -1,6 +1,6 @@
 #include "tools/broach/ls_failures.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <sstream>

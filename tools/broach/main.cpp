@@ -1,6 +1,6 @@
 // The `broach` command: reads the command line and the environment, runs one subcommand.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdlib>
 #include <new>

@@ -1,6 +1,6 @@
 #include "tools/broach/process_metrics.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstddef>
 #include <utility>

@@ -1,6 +1,6 @@
 #include "tools/broach/remotes.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace broach::tool {
 namespace {

@@ -1,6 +1,6 @@
 #include "tools/broach/shape_words.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <sstream>
 

@@ -1,6 +1,6 @@
 #include "tools/contract/contract.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <chrono>

@@ -1,6 +1,6 @@
 #include "tools/contract/controls.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <tuple>
 #include <utility>

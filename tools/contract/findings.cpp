@@ -1,6 +1,6 @@
 #include "tools/contract/findings.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <iterator>

@@ -1,6 +1,6 @@
 #include "tools/contract/launch.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstring>

@@ -1,6 +1,6 @@
 #include "tools/contract/limit_checks.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <iterator>

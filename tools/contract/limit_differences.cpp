@@ -1,6 +1,6 @@
 #include "tools/contract/limit_differences.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

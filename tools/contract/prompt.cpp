@@ -1,6 +1,6 @@
 #include "tools/contract/prompt.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <utility>
 

@@ -1,6 +1,6 @@
 #include "tools/contract/report.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "specializer/shape.hpp"
 #include "tools/contract/bounds.hpp"
