@@ -72,14 +72,14 @@ class Arena {
 
 /// A case's launches: the same work on one copy of the caches after another.
 struct Launches {
-  PromptArgs prompt;
+  PrefillArgs prefill;
   DecodeArgs decode;
   std::vector<const std::int32_t*> slots;  ///< A copy's.
 };
 
 Launches lay_out(const AttentionCase& timed, const WindowRows& op, Arena& arena) {
   const std::int64_t head_dim = timed.shape.head_dim;
-  const std::int32_t streams = timed.is_prompt() ? 1 : timed.rows;
+  const std::int32_t streams = timed.is_prefill() ? 1 : timed.rows;
   const std::int32_t length = timed.shape.kv_layout.kind == KvLayoutKind::kRing
                                   ? static_cast<std::int32_t>(timed.shape.kv_layout.length)
                                   : timed.keys;
@@ -111,17 +111,17 @@ Launches lay_out(const AttentionCase& timed, const WindowRows& op, Arena& arena)
   args.out = arena.take(row_elements * 2);
   const std::vector<std::int32_t> positions(
       static_cast<std::size_t>(streams),
-      timed.is_prompt() ? timed.keys - timed.rows : timed.keys - 1);
+      timed.is_prefill() ? timed.keys - timed.rows : timed.keys - 1);
   args.positions = arena.take_numbers(positions);
   for (std::int32_t copy = 0; copy < copies; ++copy) {
     std::vector<std::int32_t> slots;
     for (std::int32_t i = 0; i < streams; ++i) slots.push_back(copy * streams + i);
     made.slots.push_back(arena.take_numbers(slots));
   }
-  if (timed.is_prompt()) {
-    made.prompt.common = args;
-    made.prompt.sequences = 1;
-    made.prompt.offsets = arena.take_numbers({0, timed.rows});
+  if (timed.is_prefill()) {
+    made.prefill.common = args;
+    made.prefill.sequences = 1;
+    made.prefill.offsets = arena.take_numbers({0, timed.rows});
   } else {
     args.workspace_bytes = op.workspace_bytes(timed.rows, timed.kv_heads, timed.keys);
     args.workspace = arena.take(std::max<std::size_t>(args.workspace_bytes, 16));
@@ -157,14 +157,14 @@ Json time_case(Runtime& runtime, const AttentionCase& timed, int repeats) {
   Arena arena(*runtime.state().device);
   Launches launches = lay_out(timed, *op, arena);
   const auto copies = static_cast<int>(launches.slots.size());
-  const int count = timed.is_prompt() ? copies : std::max(copies, kLeastLaunches);
+  const int count = timed.is_prefill() ? copies : std::max(copies, kLeastLaunches);
   CudaGraph graph;
   graph.record([&](void* stream) {
     for (int i = 0; i < count; ++i) {
       const std::int32_t* slots = launches.slots[static_cast<std::size_t>(i % copies)];
-      launches.decode.slots = launches.prompt.common.slots = slots;
-      must(timed.is_prompt() ? op->prompt(launches.prompt, stream)
-                             : op->decode(launches.decode, stream));
+      launches.decode.slots = launches.prefill.common.slots = slots;
+      must(timed.is_prefill() ? op->prefill(launches.prefill, stream)
+                              : op->decode(launches.decode, stream));
     }
   });
   std::vector<double> sample;

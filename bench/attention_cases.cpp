@@ -42,10 +42,10 @@ AttentionCase decode(const Model& model, std::int32_t rows, std::int32_t keys, A
   return made;
 }
 
-AttentionCase prompt(const Model& model, std::int32_t rows, std::int32_t keys, Switch p32) {
-  AttentionCase made{fmt::format("prompt {} rows ending at {}, {}, {}", rows, keys,
+AttentionCase prefill(const Model& model, std::int32_t rows, std::int32_t keys, Switch p32) {
+  AttentionCase made{fmt::format("prefill {} rows ending at {}, {}, {}", rows, keys,
                                  model_text(model), p32 == Switch::kOn ? "p32" : "16-bit P"),
-                     shape_of(model, Form::kPrompt, Arith::kTile64), model.kv_heads, rows, keys};
+                     shape_of(model, Form::kPrefill, Arith::kTile64), model.kv_heads, rows, keys};
   made.shape.p32 = p32;
   return made;
 }
@@ -57,7 +57,7 @@ double AttentionCase::pairs() const noexcept {
     const double all = position + 1.0;
     return shape.window == 0 ? all : std::min(all, static_cast<double>(shape.window));
   };
-  if (!is_prompt()) return rows * seen(keys - 1);
+  if (!is_prefill()) return rows * seen(keys - 1);
   double sum = 0;
   for (std::int32_t row = 0; row < rows; ++row) sum += seen(keys - rows + row);
   return sum;
@@ -69,11 +69,11 @@ double AttentionCase::operations() const noexcept {
 }
 
 double AttentionCase::bytes() const noexcept {
-  const std::int32_t last_rows = is_prompt() ? rows : 1;
+  const std::int32_t last_rows = is_prefill() ? rows : 1;
   const double span =
       shape.window == 0 ? keys
                         : std::min<double>(keys, static_cast<double>(shape.window) + last_rows - 1);
-  const double streams = is_prompt() ? 1 : rows;
+  const double streams = is_prefill() ? 1 : rows;
   const double cache = streams * span * kv_heads * shape.head_dim * 2 * 2;
   return cache + 2.0 * 2 * rows * heads() * shape.head_dim;
 }
@@ -90,17 +90,17 @@ std::vector<AttentionCase> attention_cases() {
     }
   }
   for (const Switch p32 : {Switch::kOff, Switch::kOn}) {
-    cases.push_back(prompt(kGemma12b, 512, 8192, p32));
-    cases.push_back(prompt(kGemma12b, 8192, 8192, p32));
+    cases.push_back(prefill(kGemma12b, 512, 8192, p32));
+    cases.push_back(prefill(kGemma12b, 8192, 8192, p32));
   }
   Model causal = kGemma12b;
   causal.window = 0;
-  cases.push_back(prompt(causal, 8192, 8192, Switch::kOff));
-  cases.push_back(prompt(kLlamaSmall, 8192, 8192, Switch::kOff));
+  cases.push_back(prefill(causal, 8192, 8192, Switch::kOff));
+  cases.push_back(prefill(kLlamaSmall, 8192, 8192, Switch::kOff));
   Model sliding = kLlamaSmall;
   sliding.window = 1024;
-  cases.push_back(prompt(sliding, 8192, 8192, Switch::kOff));
-  cases.push_back(prompt(kGemmaGlobal, 8192, 8192, Switch::kOff));
+  cases.push_back(prefill(sliding, 8192, 8192, Switch::kOff));
+  cases.push_back(prefill(kGemmaGlobal, 8192, 8192, Switch::kOff));
   return cases;
 }
 

@@ -10,7 +10,7 @@ namespace broach::bench {
 
 /// One launch that is timed.
 ///
-/// Shapes:  decode: `rows` streams of one row each, every one at position keys - 1. Prompt: one
+/// Shapes:  decode: `rows` streams of one row each, every one at position keys - 1. Prefill: one
 ///          sequence whose `rows` rows end at position keys - 1.
 struct AttentionCase {
   std::string name;
@@ -19,7 +19,7 @@ struct AttentionCase {
   std::int32_t rows = 0;
   std::int32_t keys = 0;
 
-  bool is_prompt() const noexcept { return shape.form == Form::kPrompt; }
+  bool is_prefill() const noexcept { return shape.form == Form::kPrefill; }
   std::int32_t heads() const noexcept {
     return kv_heads * static_cast<std::int32_t>(shape.gqa_ratio);
   }

@@ -74,12 +74,12 @@ struct Named {
   WindowRowsShape shape;
 };
 
-/// What first use is timed for: what an engine asks for by default, and the largest prompt kernel.
+/// What first use is timed for: what an engine asks for by default, and the largest prefill kernel.
 std::vector<Named> first_used() {
   return {{"decode chunk256", launched_shape()},
           {"decode tile64", gemma_shape(Form::kDecode, Arith::kTile64)},
-          {"prompt tile64", gemma_shape(Form::kPrompt, Arith::kTile64)},
-          {"prompt tile64 p32", gemma_shape(Form::kPrompt, Arith::kTile64, Switch::kOn)}};
+          {"prefill tile64", gemma_shape(Form::kPrefill, Arith::kTile64)},
+          {"prefill tile64 p32", gemma_shape(Form::kPrefill, Arith::kTile64, Switch::kOn)}};
 }
 
 Options options_in(const bench::ScratchDirectory& dir, const std::string& device) {

@@ -111,8 +111,8 @@ broach_status broach_window_rows_decode(const broach_window_rows* op,
   return launch(op, args, stream, message, &broach::WindowRows::decode);
 }
 
-broach_status broach_window_rows_prompt(const broach_window_rows* op,
-                                        const broach_window_rows_prompt_args* args, void* stream,
-                                        broach_message* message) {
-  return launch(op, args, stream, message, &broach::WindowRows::prompt);
+broach_status broach_window_rows_prefill(const broach_window_rows* op,
+                                         const broach_window_rows_prefill_args* args, void* stream,
+                                         broach_message* message) {
+  return launch(op, args, stream, message, &broach::WindowRows::prefill);
 }

@@ -98,7 +98,7 @@ Result<void> set_remotes(Options& to, const char* urls, const char* secret) {
 
 static_assert(static_cast<int>(Dtype::kF16) == BROACH_F16);
 static_assert(static_cast<int>(Switch::kOn) == BROACH_ON);
-static_assert(static_cast<int>(Form::kPrompt) == BROACH_FORM_PROMPT);
+static_assert(static_cast<int>(Form::kPrefill) == BROACH_FORM_PREFILL);
 static_assert(static_cast<int>(Arith::kChunk256) == BROACH_ARITH_CHUNK256);
 static_assert(static_cast<int>(Arith::kTile64) == BROACH_ARITH_TILE64);
 static_assert(static_cast<int>(Arith::kMma32) == BROACH_ARITH_MMA32);
@@ -109,7 +109,7 @@ static_assert(static_cast<int>(KvLayoutKind::kPaged) == BROACH_KV_PAGED);
 constexpr std::size_t kFirstOptionsSize =
     offsetof(broach_runtime_options, notice_user) + sizeof(void*);
 
-/// What a decode's and a prompt's arguments have in common; both structures name it alike.
+/// What a decode's and a prefill's arguments have in common; both structures name it alike.
 template <class Struct>
 DecodeArgs common_from(const Struct& from) {
   DecodeArgs to;
@@ -204,7 +204,7 @@ Result<WindowRowsShape> shape_from(const broach_window_rows_shape* shape) {
   const bool ok =
       read(from->kv_layout, KvLayoutKind::kPaged, "kv_layout", to.kv_layout.kind, error) &&
       read(from->dtype, Dtype::kF16, "dtype", to.dtype, error) &&
-      read(from->form, Form::kPrompt, "form", to.form, error) &&
+      read(from->form, Form::kPrefill, "form", to.form, error) &&
       read(from->arith, Arith::kMma32, "arith", to.arith, error) &&
       read(from->p32, Switch::kOn, "p32", to.p32, error) &&
       read(from->softcap, Switch::kOn, "softcap", to.softcap, error) &&
@@ -232,11 +232,11 @@ Result<DecodeArgs> args_from(const broach_window_rows_decode_args* args) {
   return to;
 }
 
-Result<PromptArgs> args_from(const broach_window_rows_prompt_args* args) {
+Result<PrefillArgs> args_from(const broach_window_rows_prefill_args* args) {
   auto from =
-      sized_copy(args, sizeof(broach_window_rows_prompt_args), "broach_window_rows_prompt_args");
+      sized_copy(args, sizeof(broach_window_rows_prefill_args), "broach_window_rows_prefill_args");
   if (!from) return from.error();
-  PromptArgs to;
+  PrefillArgs to;
   to.common = common_from(*from);
   to.offsets = from->offsets;
   to.hi = from->hi;

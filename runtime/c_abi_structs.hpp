@@ -12,6 +12,6 @@ namespace broach::runtime {
 Result<Options> options_from(const broach_runtime_options* options);
 Result<WindowRowsShape> shape_from(const broach_window_rows_shape* shape);
 Result<DecodeArgs> args_from(const broach_window_rows_decode_args* args);
-Result<PromptArgs> args_from(const broach_window_rows_prompt_args* args);
+Result<PrefillArgs> args_from(const broach_window_rows_prefill_args* args);
 
 }  // namespace broach::runtime

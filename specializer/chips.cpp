@@ -33,44 +33,43 @@ constexpr std::uint32_t kHostShared = kNvidiaLarge;
 
 constexpr std::uint8_t kBoth = kSramecc | kXnack;
 
-constexpr Chip nvidia(std::string_view name, MatrixStep step, std::uint32_t shared,
+constexpr Chip nvidia(std::string_view name, MmaStep step, std::uint32_t shared,
                       std::string_view driver) {
   return {name, Vendor::kNvidia, name, 32, step, shared, kNvidiaRegisters, driver};
 }
 
 // sm_75's mma has neither bf16 nor k16.
 constexpr Chip turing(std::string_view name, std::string_view driver) {
-  return nvidia(name, MatrixStep::kNone, kTuringShared, driver);
+  return nvidia(name, MmaStep::kNone, kTuringShared, driver);
 }
 
 constexpr Chip ampere(std::string_view name, std::uint32_t shared, std::string_view driver) {
-  return nvidia(name, MatrixStep::kTwoK8, shared, driver);
+  return nvidia(name, MmaStep::kTwoK8, shared, driver);
 }
 
 constexpr Chip hopper(std::string_view name, std::uint32_t shared, std::string_view driver) {
-  return nvidia(name, MatrixStep::kOneK16, shared, driver);
+  return nvidia(name, MmaStep::kOneK16, shared, driver);
 }
 
 constexpr Chip gcn(std::string_view name, std::uint8_t features = kNoFeatures) {
-  return {name, Vendor::kAmd, name, 64, MatrixStep::kNone, kAmdShared, kGcnRegisters, "", features};
+  return {name, Vendor::kAmd, name, 64, MmaStep::kNone, kAmdShared, kGcnRegisters, "", features};
 }
 
 constexpr Chip cdna(std::string_view name, std::uint32_t registers,
                     std::uint32_t shared = kAmdShared) {
-  return {name, Vendor::kAmd, name, 64, MatrixStep::kMfma, shared, registers, "", kBoth};
+  return {name, Vendor::kAmd, name, 64, MmaStep::kMfma, shared, registers, "", kBoth};
 }
 
 constexpr Chip rdna(std::string_view name, std::uint8_t features = kNoFeatures) {
-  return {name,       Vendor::kAmd,   name, 32,      MatrixStep::kNone,
-          kAmdShared, kRdnaRegisters, "",   features};
+  return {name, Vendor::kAmd, name, 32, MmaStep::kNone, kAmdShared, kRdnaRegisters, "", features};
 }
 
 constexpr Chip rdna3(std::string_view name, std::uint32_t registers) {
-  return {name, Vendor::kAmd, name, 32, MatrixStep::kWmma, kAmdShared, registers, ""};
+  return {name, Vendor::kAmd, name, 32, MmaStep::kWmma, kAmdShared, registers, ""};
 }
 
 constexpr Chip host(std::string_view name, std::string_view arch) {
-  return {name, Vendor::kHost, arch, 32, MatrixStep::kOneK16, kHostShared, 0, "", kStep};
+  return {name, Vendor::kHost, arch, 32, MmaStep::kOneK16, kHostShared, 0, "", kStep};
 }
 
 // A name with an `a` has the chip's own instructions and runs on that chip alone; one with an `f`

@@ -20,7 +20,7 @@ struct Chip {
   Vendor vendor;
   std::string_view arch;  ///< What the compiler is told.
   std::uint32_t warp_width;
-  MatrixStep matrix_step;
+  MmaStep mma_step;
   std::uint32_t max_shared_bytes;
   std::uint32_t registers_per_block;
   std::string_view least_driver;

@@ -79,7 +79,7 @@ class ManifestReader {
 
   Result<ManifestEntry> read_entry(const Json& json) {
     if (auto known = only(json, {"model", "layers", "source", "verified", "notes", "q_heads",
-                                 "kv_heads", "scale", "softcap", "shape", "prompt"});
+                                 "kv_heads", "scale", "softcap", "shape", "prefill"});
         !known) {
       return known.error();
     }
@@ -98,17 +98,17 @@ class ManifestReader {
     }
     const Json common = json.value("shape", Json());
     if (!common.is_object()) return refused("\"shape\" must be an object of shape fields");
-    Json prompt = common;
-    if (const auto extra = json.find("prompt"); extra != json.end()) {
-      if (!extra->is_object()) return refused("\"prompt\" must be an object of shape fields");
-      prompt.update(*extra);
+    Json prefill = common;
+    if (const auto extra = json.find("prefill"); extra != json.end()) {
+      if (!extra->is_object()) return refused("\"prefill\" must be an object of shape fields");
+      prefill.update(*extra);
     }
     auto decode = read_shape(common, Form::kDecode, entry);
     if (!decode) return decode.error();
     entry.decode = *decode;
-    auto for_prompt = read_shape(std::move(prompt), Form::kPrompt, entry);
-    if (!for_prompt) return for_prompt.error();
-    entry.prompt = *for_prompt;
+    auto for_prefill = read_shape(std::move(prefill), Form::kPrefill, entry);
+    if (!for_prefill) return for_prefill.error();
+    entry.prefill = *for_prefill;
     return entry;
   }
 

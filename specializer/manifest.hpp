@@ -18,10 +18,10 @@ struct ManifestEntry {
   std::string source;  ///< Where the figures come from.
   std::optional<std::uint32_t> q_heads, kv_heads;
   WindowRowsShape decode;
-  WindowRowsShape prompt;
+  WindowRowsShape prefill;
 
   const WindowRowsShape& shape(Form form) const noexcept {
-    return form == Form::kDecode ? decode : prompt;
+    return form == Form::kDecode ? decode : prefill;
   }
 };
 

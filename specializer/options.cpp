@@ -41,8 +41,8 @@ std::vector<std::string> compiler_options(const Target& target) {
           "-x",
           "c++",
       };
-      if (target.matrix_step == MatrixStep::kTwoK8) {
-        options.push_back("-DBROACH_MATRIX_STEP_TWO_K8");
+      if (target.mma_step == MmaStep::kTwoK8) {
+        options.push_back("-DBROACH_MMA_STEP_TWO_K8");
       }
       return options;
     }

@@ -40,7 +40,7 @@ Result<void> check_layout(const WindowRowsShape& shape) {
         return refused(
             ErrorCode::kInvalidArgument,
             fmt::format("window={} does not fit kv_layout=ring({}): the ring needs {}..{} "
-                        "positions (the window, and for a prompt its chunk's rows - 1 more)",
+                        "positions (the window, and for a prefill its chunk's rows - 1 more)",
                         shape.window, length, shape.window, kMaxRing));
       }
       return {};
@@ -54,20 +54,20 @@ Result<void> check_layout(const WindowRowsShape& shape) {
 }
 
 Result<void> check_form(const WindowRowsShape& shape) {
-  // chunk256 keeps P in fp32 throughout; tile64's decode gives the prompt's bits, p32 included.
+  // chunk256 keeps P in fp32 throughout; tile64's decode gives the prefill's bits, p32 included.
   if (shape.form == Form::kDecode && shape.p32 == Switch::kOn && shape.arith != Arith::kTile64 &&
       shape.arith != Arith::kDefault) {
     return refused(ErrorCode::kInvalidArgument,
-                   "p32=on applies to form=prompt and to form=decode arith=tile64; form=decode "
+                   "p32=on applies to form=prefill and to form=decode arith=tile64; form=decode "
                    "works with p32=off");
   }
-  if (shape.form == Form::kPrompt && shape.arith == Arith::kChunk256) {
+  if (shape.form == Form::kPrefill && shape.arith == Arith::kChunk256) {
     return refused(ErrorCode::kInvalidArgument,
-                   "arith=chunk256 is a decode arithmetic; form=prompt needs tile64 or mma32");
+                   "arith=chunk256 is a decode arithmetic; form=prefill needs tile64 or mma32");
   }
   if (shape.form == Form::kDecode && shape.arith == Arith::kMma32) {
     return refused(ErrorCode::kInvalidArgument,
-                   "arith=mma32 is a prompt arithmetic; form=decode needs chunk256 or tile64");
+                   "arith=mma32 is a prefill arithmetic; form=decode needs chunk256 or tile64");
   }
   return {};
 }

@@ -21,7 +21,7 @@ struct Named {
 };
 
 constexpr Named<Dtype> kDtypes[] = {{Dtype::kBf16, "bf16"}, {Dtype::kF16, "f16"}};
-constexpr Named<Form> kForms[] = {{Form::kDecode, "decode"}, {Form::kPrompt, "prompt"}};
+constexpr Named<Form> kForms[] = {{Form::kDecode, "decode"}, {Form::kPrefill, "prefill"}};
 constexpr Named<Switch> kSwitches[] = {{Switch::kOff, "off"}, {Switch::kOn, "on"}};
 constexpr Named<Arith> kAriths[] = {{Arith::kDefault, "default"},
                                     {Arith::kChunk256, "chunk256"},

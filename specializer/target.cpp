@@ -95,7 +95,7 @@ Result<Target> parse_target(std::string_view name) {
   target.vendor = chip->vendor;
   target.arch = std::string(chip->arch) + of_amd;
   target.warp_width = chip->warp_width;
-  target.matrix_step = features->step.empty() ? chip->matrix_step : MatrixStep::kTwoK8;
+  target.mma_step = features->step.empty() ? chip->mma_step : MmaStep::kTwoK8;
   target.max_shared_bytes = chip->max_shared_bytes;
   target.registers_per_block = chip->registers_per_block;
   target.least_driver = chip->least_driver;
@@ -113,7 +113,7 @@ std::string_view native_host_target() {
 }
 
 std::string_view host_target_modelling(const Target& target) {
-  return target.matrix_step == MatrixStep::kTwoK8 ? "host:step=k8" : "host";
+  return target.mma_step == MmaStep::kTwoK8 ? "host:step=k8" : "host";
 }
 
 }  // namespace broach::specializer

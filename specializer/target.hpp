@@ -13,7 +13,7 @@ namespace broach::specializer {
 enum class Vendor : std::uint8_t { kNvidia, kAmd, kHost };
 
 /// The step a chip's matrix unit computes, which fixes the bits of everything made of it.
-enum class MatrixStep : std::uint8_t {
+enum class MmaStep : std::uint8_t {
   kNone,
   kTwoK8,   ///< sm_80 to sm_89: m16n8k16 is two sequential k8 steps, 24-bit alignment.
   kOneK16,  ///< sm_90 and later, and the host's model: one fused k16 step.
@@ -29,7 +29,7 @@ struct Target {
   Vendor vendor = Vendor::kHost;
   std::string arch;  ///< What the compiler is told: "sm_90a", "gfx90a:xnack-", "x86-64-v3".
   std::uint32_t warp_width = 32;
-  MatrixStep matrix_step = MatrixStep::kNone;
+  MmaStep mma_step = MmaStep::kNone;
   std::uint32_t max_shared_bytes = 0;     ///< A block, after opting in.
   std::uint32_t registers_per_block = 0;  ///< The register file a block can use.
   std::uint32_t max_threads_per_block = 1024;

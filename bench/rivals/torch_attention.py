@@ -4,7 +4,7 @@
     attention_bench --list | torch_attention.py [--match TEXT] [--repeats N]
 
 Every way that PyTorch has for a case is tried (the backends of scaled_dot_product_attention, with
-the query heads of a KV head as heads or as rows, and flex_attention for a windowed prompt); the
+the query heads of a KV head as heads or as rows, and flex_attention for a windowed prefill); the
 fastest is reported. Launches are captured into a graph over caches that exceed L2, as in
 attention_bench. Prints one JSON object. Needs a CUDA device.
 """
@@ -60,8 +60,8 @@ def decode_ways(case):
         yield f"sdpa {name}, heads as rows", as_rows, k.shape[0]
 
 
-def prompt_ways(case):
-    """Names and functions of a prompt chunk that ends at the last key."""
+def prefill_ways(case):
+    """Names and functions of a prefill chunk that ends at the last key."""
     rows, ratio, kv_heads, dim = case["rows"], case["gqa_ratio"], case["kv_heads"], case["head_dim"]
     window = case["window"]
     keys = case["keys"] if window == 0 else min(case["keys"], window + rows - 1)
@@ -116,9 +116,9 @@ def replay_us(way, copies, launches, repeats):
 
 def time_case(case, repeats):
     ways, refused = {}, {}
-    prompt = case["form"] == "prompt"
-    for name, way, copies in prompt_ways(case) if prompt else decode_ways(case):
-        launches = copies if prompt else max(copies, LEAST_LAUNCHES)
+    prefill = case["form"] == "prefill"
+    for name, way, copies in prefill_ways(case) if prefill else decode_ways(case):
+        launches = copies if prefill else max(copies, LEAST_LAUNCHES)
         try:
             ways[name] = replay_us(way, copies, launches, repeats)
         except Exception as error:  # A backend that does not take the shape.

@@ -6,7 +6,7 @@
 #include "common/half.cuh"
 #include "common/ops.cuh"
 #include "common/warp.cuh"
-#include "tiles/matrix_step_block.cuh"
+#include "tiles/mma_step_block.cuh"
 
 namespace broach {
 
@@ -21,10 +21,10 @@ struct MatrixFormat<Half::kF16> {
   using type = tiles::F16Format;
 };
 
-#if defined(BROACH_MATRIX_STEP_TWO_K8)
-using HostMatrixStep = tiles::TwoK8;
+#if defined(BROACH_MMA_STEP_TWO_K8)
+using HostMmaStep = tiles::TwoK8;
 #else
-using HostMatrixStep = tiles::OneK16;
+using HostMmaStep = tiles::OneK16;
 #endif
 
 /// What a lane brings: its accumulator, updated in place, and its operands.
@@ -59,7 +59,7 @@ struct MmaM16n8k16 {
         c[g + i / 2 * 8][2 * t + i % 2] = bits_of(lanes[lane]->c[i]);
       }
     }
-    tiles::matrix_step_block<typename MatrixFormat<kHalf>::type, HostMatrixStep>(a, b, c);
+    tiles::mma_step_block<typename MatrixFormat<kHalf>::type, HostMmaStep>(a, b, c);
     for (unsigned lane = 0; lane < kWarpLanes; ++lane) {
       const unsigned g = lane / 4;
       const unsigned t = lane % 4;

@@ -10,7 +10,7 @@
 // two 16-bit values a word, the lower index in the low half.
 //
 // Chips: sm_80 and later. The host form is the exact model of the step: sm_90's, or sm_80's when
-// BROACH_MATRIX_STEP_TWO_K8 is defined.
+// BROACH_MMA_STEP_TWO_K8 is defined.
 
 #include "common/half.cuh"
 #include "common/platform.cuh"
@@ -20,7 +20,7 @@
 
 namespace broach {
 
-/// c += a b, one matrix step of the warp. Every lane takes part.
+/// c += a b, one MMA step of the warp. Every lane takes part.
 template <Half kHalf>
 BROACH_DEVICE void mma_m16n8k16([[maybe_unused]] Thread thread, float (&c)[4],
                                 const unsigned (&a)[4], const unsigned (&b)[2]) {

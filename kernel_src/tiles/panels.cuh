@@ -1,6 +1,6 @@
 #pragma once
 
-// Panels: rows of 64 16-bit elements (128 bytes) in shared memory, as a warpgroup's matrix steps
+// Panels: rows of 64 16-bit elements (128 bytes) in shared memory, as a warpgroup's MMA steps
 // read them. The 16-byte units of a row are exchanged within 8 rows, which keeps rows and columns
 // free of bank conflicts. A panel starts 1,024-byte aligned.
 

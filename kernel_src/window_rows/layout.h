@@ -1,6 +1,6 @@
 #pragma once
 
-/* How a kernel made of matrix steps lays out its shared memory: the renderer computes the same
+/* How a kernel made of MMA steps lays out its shared memory: the renderer computes the same
  * constants that the kernel is compiled with. No header is included; compiles as host and device
  * C++.
  *
@@ -37,39 +37,39 @@ constexpr int head_blocks(int gqa_ratio) { return gqa_ratio <= 8 ? 1 : gqa_ratio
 /* Warps of a decode block: the accumulators of head_dim x heads outputs must stay in registers. */
 constexpr int decode_warps(int head_dim, int blocks) { return head_dim * blocks > 1024 ? 8 : 4; }
 
-/* Rows of a prompt block whose warps multiply: four bands of 16. */
-constexpr int kWarpPromptRows = 64;
+/* Rows of a prefill block whose warps multiply: four bands of 16. */
+constexpr int kWarpPrefillRows = 64;
 
-/* Warps of a prompt block: above 256 dims a band's outputs need the registers of two; a generic
+/* Warps of a prefill block: above 256 dims a band's outputs need the registers of two; a generic
  * kernel's run-time values take so many that 256 dims do as well. */
-constexpr int prompt_warps(int head_dim, bool generic) {
+constexpr int prefill_warps(int head_dim, bool generic) {
   return head_dim > 256 || (generic && head_dim == 256) ? 8 : 4;
 }
 
-/* Bytes of the prompt kernel's dynamic shared memory; sizeof(PromptShared). */
-constexpr int prompt_shared_bytes(int head_dim, int tile_keys, int piece, int stages) {
-  return kWarpPromptRows * (head_dim + kRowPad) * 2   /* queries */
+/* Bytes of the prefill kernel's dynamic shared memory; sizeof(PrefillShared). */
+constexpr int prefill_shared_bytes(int head_dim, int tile_keys, int piece, int stages) {
+  return kWarpPrefillRows * (head_dim + kRowPad) * 2  /* queries */
          + stages * tile_keys * (piece + kRowPad) * 2 /* pieces */
-         + 2 * kWarpPromptRows * 4                    /* last keys, redo */
+         + 2 * kWarpPrefillRows * 4                   /* last keys, redo */
          + 16;                                        /* whether values have to be cleaned */
 }
 
-/* Whether a prompt's tiles can be multiplied by warpgroups: its dims are whole panels. */
+/* Whether a prefill's tiles can be multiplied by warpgroups: its dims are whole panels. */
 constexpr bool has_panels(int head_dim) { return head_dim % 64 == 0; }
 
-/* Warpgroups of a prompt block, each with 64 rows: as many as the registers hold outputs of. Above
+/* Warpgroups of a prefill block, each with 64 rows: as many as the registers hold outputs of. Above
  * 256 dims two share 64 rows. */
-constexpr int prompt_warpgroups(int head_dim) { return head_dim <= 128 ? 3 : 2; }
-constexpr int warpgroup_prompt_rows(int head_dim) {
-  return head_dim > 256 ? 64 : 64 * prompt_warpgroups(head_dim);
+constexpr int prefill_warpgroups(int head_dim) { return head_dim <= 128 ? 3 : 2; }
+constexpr int warpgroup_prefill_rows(int head_dim) {
+  return head_dim > 256 ? 64 : 64 * prefill_warpgroups(head_dim);
 }
 
 /* Dims of a piece in panels: all, while several pieces fit. */
 constexpr int panel_piece_dims(int head_dim) { return head_dim <= 256 ? head_dim : 128; }
 
 /* Bytes of the dynamic shared memory of such a kernel; sizeof its BlockShared. */
-constexpr int warpgroup_prompt_shared_bytes(int head_dim, int stages) {
-  const int rows = warpgroup_prompt_rows(head_dim);
+constexpr int warpgroup_prefill_shared_bytes(int head_dim, int stages) {
+  const int rows = warpgroup_prefill_rows(head_dim);
   return rows * head_dim * 2                                     /* queries */
          + stages * kTile64Keys * panel_piece_dims(head_dim) * 2 /* pieces */
          + 2 * rows * 4                                          /* last keys, redo */

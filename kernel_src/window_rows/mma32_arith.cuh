@@ -1,13 +1,13 @@
 #pragma once
 
-// The arithmetic of mma32, which docs/numerics_mma32.md words: with the matrix steps and
+// The arithmetic of mma32, which docs/numerics_mma32.md words: with the MMA steps and
 // softmax.cuh, all that fixes its bits.
 //
-//   dot_j = (slice_0 + slice_1) + ..., each a chain of k16 matrix steps over 128 dims, from 0
+//   dot_j = (slice_0 + slice_1) + ..., each a chain of k16 MMA steps over 128 dims, from 0
 //   s_j   = scale * dot_j, then c tanh(s / c)
 //   m'    = max(m, max_j s_j)   a = exp(m - m')   p_j = exp(s_j - m')
 //   l     = l a + sum of the tile's p_j, in sum_order
-//   pv    = chain of k16 matrix steps over the tile's keys, from 0; with p32 each step hi, then lo
+//   pv    = chain of k16 MMA steps over the tile's keys, from 0; with p32 each step hi, then lo
 //   o     = o a + pv
 //   sink: m' = max(m, sink)   a = exp(m - m')   l = l a + exp(sink - m')   o = o a
 //   out = round(o / l)

@@ -14,7 +14,7 @@ enum class Control : int {
   kFoldUnscaled,     ///< A tile joins without its exponential of the running maximum.
   kWeightRounded,    ///< P is rounded to 16 bits before anything is made of it.
   kLowHalfDropped,   ///< P enters P x V as its high half alone.
-  kHiIgnored,        ///< Prompt rows stop at their own position.
+  kHiIgnored,        ///< Prefill rows stop at their own position.
   kSinkLeftOut,      ///< The sink does not join the denominator.
   kPageOffByOne,     ///< The next page table entry is read.
   kWholeBlockRerun,  ///< One non-finite output re-runs every head of its block.

@@ -50,13 +50,13 @@ typedef struct BroachWindowRowsTile64Decode {
   int schedule;              /* BROACH_TILE64_... */
 } BroachWindowRowsTile64Decode;
 
-/* Prompt: chunks of several sequences. `common.rows` counts the rows of all of them,
+/* Prefill: chunks of several sequences. `common.rows` counts the rows of all of them,
  * `common.positions` and `common.slots` have an entry a sequence: p0 and slot.
  */
-typedef struct BroachWindowRowsPrompt {
+typedef struct BroachWindowRowsPrefill {
   BroachWindowRowsDecode common;
   const int* offsets; /* [sequences + 1] first row of each sequence, then the row count */
   const int* hi;      /* [rows] last key a row sees, or null: its own position */
   int sequences;
   int reserved;
-} BroachWindowRowsPrompt;
+} BroachWindowRowsPrefill;

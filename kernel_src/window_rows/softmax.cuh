@@ -1,6 +1,6 @@
 #pragma once
 
-// What the arithmetics made of matrix steps do to a tile besides them: scores, the two forms of P,
+// What the arithmetics made of MMA steps do to a tile besides them: scores, the two forms of P,
 // the order of the sum of P, the sink, the quotient. tile64_arith.cuh and mma32_arith.cuh add how a
 // tile joins those before it.
 //

@@ -1,11 +1,11 @@
 #pragma once
 
-// The arithmetic of tile64, which docs/numerics_tile64.md words: with the matrix steps and
+// The arithmetic of tile64, which docs/numerics_tile64.md words: with the MMA steps and
 // softmax.cuh, all that fixes its bits.
 //
-//   s_j   = scale * (chain of k16 matrix steps over the dims, from 0), then c tanh(s / c)
+//   s_j   = scale * (chain of k16 MMA steps over the dims, from 0), then c tanh(s / c)
 //   m_t   = max_j s_j          p_j = exp(s_j - m_t)          l_t = sum of p_j, in sum_order
-//   pv_t  = chain of k16 matrix steps over the tile's keys, from 0; with p32 each step hi, then lo
+//   pv_t  = chain of k16 MMA steps over the tile's keys, from 0; with p32 each step hi, then lo
 //   M' = max(M, m_t)   a = exp(M - M')   b = exp(m_t - M')   l = l a + l_t b   o = o a + pv_t b
 //   sink: M' = max(M, sink)   a = exp(M - M')   l = l a + exp(sink - M')   o = o a
 //   out = round(o / l)

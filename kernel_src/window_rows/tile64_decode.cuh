@@ -3,7 +3,7 @@
 // window_rows decode, arith=tile64 (tile64_arith.cuh has the mathematics).
 //
 // Block: one (row, KV head, run of tiles), kDecodeWarps warps; grid = splits x KV heads x rows.
-// Keys are the matrix step's M side (16 a warp), the KV head's query heads its N side, padded to
+// Keys are the MMA step's M side (16 a warp), the KV head's query heads its N side, padded to
 // blocks of 8 columns. P x V runs transposed: dims are M, heads are N.
 // With one split a block folds its row's tiles as it goes and writes the output. With more, each
 // tile's (m, l, pv) goes to the workspace and the last block to arrive folds them in tile order, or

@@ -19,7 +19,7 @@ namespace broach::runtime {
 /// Units:   `threads` OS threads; 0 takes the processor's.
 std::shared_ptr<Device> open_host_device(std::uint32_t threads = 0);
 
-/// The same for a host target of the caller's choice: "host:step=k8" computes sm_80's matrix step.
+/// The same for a host target of the caller's choice: "host:step=k8" computes sm_80's MMA step.
 ///
 /// Errors:  kNotFound when this machine cannot run the target's code.
 Result<std::shared_ptr<Device>> open_host_device(const specializer::Target& target,

@@ -11,8 +11,8 @@
 
 namespace broach::runtime {
 
-/// How the functions of one arithmetic's plan are launched: decode, or prompt where it overrides
-/// `launch_prompt`.
+/// How the functions of one arithmetic's plan are launched: decode, or prefill where it overrides
+/// `launch_prefill`.
 ///
 /// Threads: any.
 /// Owns:    nothing; the functions are a loaded module's.
@@ -25,10 +25,10 @@ class DecodeLaunch {
   /// Launches checked arguments of at least one row.
   virtual Result<void> launch(const DecodeArgs& args, Stream stream) const = 0;
 
-  /// Launches a prompt's checked arguments of at least one row.
+  /// Launches a prefill's checked arguments of at least one row.
   ///
   /// Errors:  kInvalidArgument when the plan is a decode's.
-  virtual Result<void> launch_prompt(const PromptArgs& args, Stream stream) const;
+  virtual Result<void> launch_prefill(const PrefillArgs& args, Stream stream) const;
 };
 
 /// Picks a loaded plan's functions out of its module.

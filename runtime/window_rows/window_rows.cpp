@@ -1,5 +1,5 @@
 #include "runtime/window_rows/decode_args.hpp"
-#include "runtime/window_rows/prompt_args.hpp"
+#include "runtime/window_rows/prefill_args.hpp"
 #include "runtime/window_rows/state.hpp"
 
 namespace broach {
@@ -20,11 +20,11 @@ Result<void> WindowRows::decode(const DecodeArgs& args, void* stream) const {
   return serving.launch(args, stream);
 }
 
-Result<void> WindowRows::prompt(const PromptArgs& args, void* stream) const {
+Result<void> WindowRows::prefill(const PrefillArgs& args, void* stream) const {
   const State& state = *state_;
-  if (auto ok = runtime::check_prompt_args(state.shape, args); !ok) return ok;
+  if (auto ok = runtime::check_prefill_args(state.shape, args); !ok) return ok;
   if (args.common.rows == 0) return {};
-  return state.serving.load(std::memory_order_acquire)->launch_prompt(args, stream);
+  return state.serving.load(std::memory_order_acquire)->launch_prefill(args, stream);
 }
 
 const WindowRowsShape& WindowRows::shape() const noexcept { return state_->shape; }

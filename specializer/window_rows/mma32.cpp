@@ -1,6 +1,6 @@
 #include "kernel_src/window_rows/layout.h"
 #include "specializer/render.hpp"
-#include "specializer/window_rows/prompt.hpp"
+#include "specializer/window_rows/prefill.hpp"
 
 namespace broach::specializer {
 
@@ -9,12 +9,12 @@ Rendered render_window_rows_mma32(const WindowRowsShape& shape, const Target& ta
   using namespace broach::window_rows;
   const bool generic = variant.generic == Switch::kOn;
   const auto head_dim = static_cast<int>(shape.head_dim);
-  const window_rows::PromptGeometry geometry =
-      window_rows::prompt_geometry(head_dim, kMma32Keys, mma32_piece_dims(head_dim), generic,
-                                   static_cast<int>(target.max_shared_bytes));
+  const window_rows::PrefillGeometry geometry =
+      window_rows::prefill_geometry(head_dim, kMma32Keys, mma32_piece_dims(head_dim), generic,
+                                    static_cast<int>(target.max_shared_bytes));
   // A generic kernel has no use for a ratio: it reads its own from its parameters.
   const int ratio = generic ? 0 : static_cast<int>(shape.gqa_ratio);
-  return window_rows::render_prompt(shape, ratio, variant, "mma32", kMma32Keys, geometry);
+  return window_rows::render_prefill(shape, ratio, variant, "mma32", kMma32Keys, geometry);
 }
 
 }  // namespace broach::specializer

@@ -24,17 +24,17 @@ constexpr Kernel kKernels[] = {
     {Form::kDecode, Arith::kTile64, KvLayoutKind::kLinear},
     {Form::kDecode, Arith::kTile64, KvLayoutKind::kRing},
     {Form::kDecode, Arith::kTile64, KvLayoutKind::kPaged},
-    {Form::kPrompt, Arith::kTile64, KvLayoutKind::kLinear},
-    {Form::kPrompt, Arith::kTile64, KvLayoutKind::kRing},
-    {Form::kPrompt, Arith::kTile64, KvLayoutKind::kPaged},
-    {Form::kPrompt, Arith::kMma32, KvLayoutKind::kLinear},
-    {Form::kPrompt, Arith::kMma32, KvLayoutKind::kRing},
-    {Form::kPrompt, Arith::kMma32, KvLayoutKind::kPaged},
+    {Form::kPrefill, Arith::kTile64, KvLayoutKind::kLinear},
+    {Form::kPrefill, Arith::kTile64, KvLayoutKind::kRing},
+    {Form::kPrefill, Arith::kTile64, KvLayoutKind::kPaged},
+    {Form::kPrefill, Arith::kMma32, KvLayoutKind::kLinear},
+    {Form::kPrefill, Arith::kMma32, KvLayoutKind::kRing},
+    {Form::kPrefill, Arith::kMma32, KvLayoutKind::kPaged},
 };
 
 // tile64 and mma32 are made of mma.sync steps: chips that have them, and the host that models them.
 bool has_steps(const Target& target) {
-  return target.matrix_step == MatrixStep::kTwoK8 || target.matrix_step == MatrixStep::kOneK16;
+  return target.mma_step == MmaStep::kTwoK8 || target.mma_step == MmaStep::kOneK16;
 }
 
 bool runs_on(const Kernel& kernel, const Target& target) {
@@ -54,9 +54,9 @@ std::string existing(const Target& target) {
 }  // namespace
 
 Arith default_arith(Form form, const Target& target) {
-  // A decode gives its prompt's bits wherever the prompt's arithmetic has a kernel.
-  const bool is_prompt = form == Form::kPrompt;
-  return is_prompt || has_steps(target) ? Arith::kTile64 : Arith::kChunk256;
+  // A decode gives its prefill's bits wherever the prefill's arithmetic has a kernel.
+  const bool is_prefill = form == Form::kPrefill;
+  return is_prefill || has_steps(target) ? Arith::kTile64 : Arith::kChunk256;
 }
 
 Result<void> check_served(const WindowRowsShape& shape, const Target& target) {

@@ -7,7 +7,7 @@
 #include "kernel_src/window_rows/layout.h"
 #include "specializer/render.hpp"
 #include "specializer/window_rows/kernel_source.hpp"
-#include "specializer/window_rows/prompt.hpp"
+#include "specializer/window_rows/prefill.hpp"
 
 namespace broach::specializer {
 namespace {
@@ -52,16 +52,16 @@ bool multiplies_by_warpgroup(int head_dim, const Target& target, const Variant& 
   return target.arch == "sm_90a" && has_panels(head_dim) && variant.generic == Switch::kOff;
 }
 
-Rendered render_prompt(const WindowRowsShape& shape, int ratio, const Target& target,
-                       const Variant& variant) {
+Rendered render_prefill(const WindowRowsShape& shape, int ratio, const Target& target,
+                        const Variant& variant) {
   const auto head_dim = static_cast<int>(shape.head_dim);
   const auto shared_limit = static_cast<int>(target.max_shared_bytes);
-  const window_rows::PromptGeometry geometry =
+  const window_rows::PrefillGeometry geometry =
       multiplies_by_warpgroup(head_dim, target, variant)
-          ? window_rows::warpgroup_prompt_geometry(head_dim, shared_limit)
-          : window_rows::prompt_geometry(head_dim, kTile64Keys, piece_dims(head_dim),
-                                         variant.generic == Switch::kOn, shared_limit);
-  return window_rows::render_prompt(shape, ratio, variant, "tile64", kTile64Keys, geometry);
+          ? window_rows::warpgroup_prefill_geometry(head_dim, shared_limit)
+          : window_rows::prefill_geometry(head_dim, kTile64Keys, piece_dims(head_dim),
+                                          variant.generic == Switch::kOn, shared_limit);
+  return window_rows::render_prefill(shape, ratio, variant, "tile64", kTile64Keys, geometry);
 }
 
 Rendered render_decode(const WindowRowsShape& shape, int ratio, int shared_limit,
@@ -89,8 +89,8 @@ Rendered render_window_rows_tile64(const WindowRowsShape& shape, const Target& t
                                    const Variant& variant) {
   const bool generic = variant.generic == Switch::kOn;
   const int ratio = generic ? kLargestRatio : static_cast<int>(shape.gqa_ratio);
-  return shape.form == Form::kPrompt
-             ? render_prompt(shape, ratio, target, variant)
+  return shape.form == Form::kPrefill
+             ? render_prefill(shape, ratio, target, variant)
              : render_decode(shape, ratio, static_cast<int>(target.max_shared_bytes), variant);
 }
 

@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "kernel_src/embedded.hpp"
-#include "kernel_src/tiles/matrix_step_model.cuh"
+#include "kernel_src/tiles/mma_step_model.cuh"
 #include "runtime/device.hpp"
 #include "specializer/compilers.hpp"
 #include "specializer/options.hpp"
 #include "specializer/sources.hpp"
-#include "tests/kernel_src/matrix_step_inputs.hpp"
+#include "tests/kernel_src/mma_step_inputs.hpp"
 #include "tests/specializer/compile_support.hpp"
 #include "tests/support/catch.hpp"
 
@@ -281,7 +281,7 @@ class Probe {
   }
 
   const std::vector<std::string>& functions() const { return unit_.functions; }
-  bool two_k8() const { return device_->target().matrix_step == specializer::MatrixStep::kTwoK8; }
+  bool two_k8() const { return device_->target().mma_step == specializer::MmaStep::kTwoK8; }
 
  private:
   std::shared_ptr<runtime::Device> device_;
@@ -301,9 +301,9 @@ Difference compare(const Probe& probe, const Batch& batch, const std::vector<std
     const std::size_t block = i / 128;
     const std::uint16_t* const a = &batch.a[block * 256 + i % 128 / 8 * 16];
     const std::uint16_t* const b = &batch.b[block * 128 + i % 8];
-    const std::uint32_t expected =
-        probe.two_k8() ? tiles::matrix_step<In, tiles::TwoK8>(a, 1, b, 8, batch.c[i])
-                       : tiles::matrix_step<In, tiles::OneK16>(a, 1, b, 8, batch.c[i]);
+    const std::uint32_t expected = probe.two_k8()
+                                       ? tiles::mma_step<In, tiles::TwoK8>(a, 1, b, 8, batch.c[i])
+                                       : tiles::mma_step<In, tiles::OneK16>(a, 1, b, 8, batch.c[i]);
     if (got[i] == expected) continue;
     if (found.count++ > 0) continue;
     char words[64];

@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "kernel_src/common/half.cuh"
-#include "kernel_src/tiles/matrix_step_model.cuh"
+#include "kernel_src/tiles/mma_step_model.cuh"
 
 namespace broach::test {
 
-/// What the references of arithmetics made of matrix steps share: one row's inputs, chains of
+/// What the references of arithmetics made of MMA steps share: one row's inputs, chains of
 /// steps, the 16-bit conversions. The model of the step and the conversions are the kernels', and
 /// have their own tests; no tile, lane or fragment is.
 struct StepReference {
@@ -40,13 +40,13 @@ struct StepReference {
 
   /// The accumulator's bits after one step of 16 products.
   std::uint32_t step(const std::uint16_t* a, const std::uint16_t* b, std::uint32_t c) const {
-    using tiles::matrix_step;
+    using tiles::mma_step;
     if (half == Half::kBf16) {
-      return two_k8 ? matrix_step<tiles::Bf16Format, tiles::TwoK8>(a, 1, b, 1, c)
-                    : matrix_step<tiles::Bf16Format, tiles::OneK16>(a, 1, b, 1, c);
+      return two_k8 ? mma_step<tiles::Bf16Format, tiles::TwoK8>(a, 1, b, 1, c)
+                    : mma_step<tiles::Bf16Format, tiles::OneK16>(a, 1, b, 1, c);
     }
-    return two_k8 ? matrix_step<tiles::F16Format, tiles::TwoK8>(a, 1, b, 1, c)
-                  : matrix_step<tiles::F16Format, tiles::OneK16>(a, 1, b, 1, c);
+    return two_k8 ? mma_step<tiles::F16Format, tiles::TwoK8>(a, 1, b, 1, c)
+                  : mma_step<tiles::F16Format, tiles::OneK16>(a, 1, b, 1, c);
   }
 
   /// A chain of steps over dims begin .. end - 1, from +0.

@@ -1,5 +1,5 @@
 /* The C interface from C, on the host device: every function, the size-first structures, the
- * message buffer, a decode and a prompt whose answers are known. Exit status 0 only when every
+ * message buffer, a decode and a prefill whose answers are known. Exit status 0 only when every
  * check held.
  */
 #include <math.h>
@@ -39,7 +39,7 @@ static void test_null(void) {
   CHECK(strcmp(text, "runtime is NULL") == 0);
   CHECK(broach_window_rows_create(NULL, NULL, NULL, NULL, NULL) == BROACH_INVALID_ARGUMENT);
   CHECK(broach_window_rows_decode(NULL, NULL, NULL, &message) == BROACH_INVALID_ARGUMENT);
-  CHECK(broach_window_rows_prompt(NULL, NULL, NULL, &message) == BROACH_INVALID_ARGUMENT);
+  CHECK(broach_window_rows_prefill(NULL, NULL, NULL, &message) == BROACH_INVALID_ARGUMENT);
   CHECK(broach_window_rows_workspace_bytes(NULL, 1, 1, 1) == 0);
   CHECK(strcmp(broach_runtime_device_name(NULL), "") == 0);
   broach_runtime_destroy(NULL);
@@ -195,32 +195,32 @@ static void test_decode(broach_runtime* runtime) {
   broach_window_rows_destroy(op);
 }
 
-enum { kSequences = 2, kPromptRows = 4 };
+enum { kSequences = 2, kPrefillRows = 4 };
 
 /* Equal scores, so that an output is the mean of the values its row sees. Sequence 0 reads the
  * three positions of slot 1 from its start; sequence 1 reads one row at position 1 of slot 0. */
-static void test_prompt(broach_runtime* runtime) {
-  static _Alignas(16) uint16_t q[kPromptRows][kHeadDim], out[kPromptRows][kHeadDim];
+static void test_prefill(broach_runtime* runtime) {
+  static _Alignas(16) uint16_t q[kPrefillRows][kHeadDim], out[kPrefillRows][kHeadDim];
   static _Alignas(16) uint16_t k[kSlots][kKeys][kHeadDim], v[kSlots][kKeys][kHeadDim];
   const int32_t positions[kSequences] = {0, 1};
   const int32_t slots[kSequences] = {1, 0};
-  const int32_t offsets[kSequences + 1] = {0, 3, kPromptRows};
-  const int32_t hi[kPromptRows] = {2, 1, 2, 1}; /* Row 0 sees the rows after it, as an image's. */
+  const int32_t offsets[kSequences + 1] = {0, 3, kPrefillRows};
+  const int32_t hi[kPrefillRows] = {2, 1, 2, 1}; /* Row 0 sees the rows after it, as an image's. */
   const float values[kSlots][kKeys] = {{8, 100, 1000}, {2, 4, 6}};
-  const float causal[kPromptRows] = {2, 3, 4, 54};
-  const float with_hi[kPromptRows] = {4, 3, 4, 54};
+  const float causal[kPrefillRows] = {2, 3, 4, 54};
+  const float with_hi[kPrefillRows] = {4, 3, 4, 54};
   broach_window_rows_shape shape = linear_shape();
   struct {
-    broach_window_rows_prompt_args known;
+    broach_window_rows_prefill_args known;
     uint64_t later;
   } larger;
-  broach_window_rows_prompt_args* const args = &larger.known;
+  broach_window_rows_prefill_args* const args = &larger.known;
   broach_window_rows_decode_args decode_args;
   broach_window_rows* op = NULL;
   broach_status status;
   int d, slot, key, row;
 
-  shape.form = BROACH_FORM_PROMPT;
+  shape.form = BROACH_FORM_PREFILL;
   shape.arith = BROACH_ARITH_TILE64;
   status = broach_window_rows_create(runtime, &shape, NULL, &op, &message);
   CHECK(status == BROACH_OK);
@@ -229,7 +229,7 @@ static void test_prompt(broach_runtime* runtime) {
     return;
   }
   for (d = 0; d < kHeadDim; ++d) {
-    for (row = 0; row < kPromptRows; ++row) q[row][d] = bf16(0.5F);
+    for (row = 0; row < kPrefillRows; ++row) q[row][d] = bf16(0.5F);
     for (slot = 0; slot < kSlots; ++slot) {
       for (key = 0; key < kKeys; ++key) {
         k[slot][key][d] = bf16(0.25F);
@@ -238,12 +238,12 @@ static void test_prompt(broach_runtime* runtime) {
     }
   }
   memset(&larger, 0, sizeof larger);
-  CHECK(broach_window_rows_prompt(op, NULL, NULL, &message) == BROACH_INVALID_ARGUMENT);
-  CHECK(broach_window_rows_prompt(op, args, NULL, &message) == BROACH_INVALID_ARGUMENT);
-  CHECK(strstr(text, "broach_window_rows_prompt_args.size is 0") != NULL);
+  CHECK(broach_window_rows_prefill(op, NULL, NULL, &message) == BROACH_INVALID_ARGUMENT);
+  CHECK(broach_window_rows_prefill(op, args, NULL, &message) == BROACH_INVALID_ARGUMENT);
+  CHECK(strstr(text, "broach_window_rows_prefill_args.size is 0") != NULL);
   args->size = sizeof larger;
   larger.later = 1;
-  CHECK(broach_window_rows_prompt(op, args, NULL, &message) == BROACH_UNSUPPORTED);
+  CHECK(broach_window_rows_prefill(op, args, NULL, &message) == BROACH_UNSUPPORTED);
   larger.later = 0;
   args->q = q;
   args->k = k;
@@ -252,8 +252,8 @@ static void test_prompt(broach_runtime* runtime) {
   args->positions = positions;
   args->slots = slots;
   args->offsets = offsets;
-  args->rows = kPromptRows;
-  args->sequences = kPromptRows + 1;
+  args->rows = kPrefillRows;
+  args->sequences = kPrefillRows + 1;
   args->kv_heads = 1;
   args->slot_count = kSlots;
   args->length = kKeys;
@@ -262,24 +262,24 @@ static void test_prompt(broach_runtime* runtime) {
   args->out_row_stride = args->out_head_stride = kHeadDim;
   args->k_position_stride = args->v_position_stride = kHeadDim;
   args->k_slot_stride = args->v_slot_stride = kKeys * kHeadDim;
-  CHECK(broach_window_rows_prompt(op, args, NULL, &message) == BROACH_INVALID_ARGUMENT);
+  CHECK(broach_window_rows_prefill(op, args, NULL, &message) == BROACH_INVALID_ARGUMENT);
   CHECK(strstr(text, "sequences is 5") != NULL);
   args->sequences = kSequences;
-  CHECK(broach_window_rows_workspace_bytes(op, kPromptRows, 1, kKeys) == 0);
+  CHECK(broach_window_rows_workspace_bytes(op, kPrefillRows, 1, kKeys) == 0);
 
-  status = broach_window_rows_prompt(op, args, NULL, &message);
+  status = broach_window_rows_prefill(op, args, NULL, &message);
   CHECK(status == BROACH_OK);
   if (status != BROACH_OK) printf("%s: %s\n", broach_status_name(status), text);
-  for (row = 0; row < kPromptRows; ++row) {
+  for (row = 0; row < kPrefillRows; ++row) {
     for (d = 0; d < kHeadDim; ++d) CHECK(from_bf16(out[row][d]) == causal[row]);
   }
   args->hi = hi;
-  CHECK(broach_window_rows_prompt(op, args, NULL, &message) == BROACH_OK);
-  for (row = 0; row < kPromptRows; ++row) {
+  CHECK(broach_window_rows_prefill(op, args, NULL, &message) == BROACH_OK);
+  for (row = 0; row < kPrefillRows; ++row) {
     for (d = 0; d < kHeadDim; ++d) CHECK(from_bf16(out[row][d]) == with_hi[row]);
   }
 
-  /* A prompt's operator launches no decode. */
+  /* A prefill's operator launches no decode. */
   memset(&decode_args, 0, sizeof decode_args);
   decode_args.size = sizeof decode_args;
   CHECK(broach_window_rows_decode(op, &decode_args, NULL, &message) == BROACH_INVALID_ARGUMENT);
@@ -304,7 +304,7 @@ int main(void) {
     CHECK(strlen(broach_runtime_device_name(runtime)) > 0);
     test_shapes(runtime);
     test_decode(runtime);
-    test_prompt(runtime);
+    test_prefill(runtime);
   } else {
     printf("%s: %s\n", broach_status_name(status), text);
   }

@@ -31,7 +31,7 @@ TEST_CASE("every field of a shape tells it from another", "[runtime][shape_table
   changed[3].kv_layout.kind = KvLayoutKind::kRing;
   changed[4].kv_layout.length = 1536;
   changed[5].dtype = Dtype::kF16;
-  changed[6].form = Form::kPrompt;
+  changed[6].form = Form::kPrefill;
   changed[7].arith = Arith::kTile64;
   changed[8].p32 = Switch::kOn;
   changed[9].softcap = Switch::kOn;

@@ -17,7 +17,7 @@ using Json = nlohmann::json;
 const std::string kGood = R"j({"manifest": 1, "name": "small", "entries": [
   {"model": "A", "layers": "sliding", "source": "config.json", "q_heads": 16, "kv_heads": 8,
    "shape": {"head_dim": 256, "gqa_ratio": 2, "window": 1024, "kv_layout": "ring(1536)"},
-   "prompt": {"p32": "on"}},
+   "prefill": {"p32": "on"}},
   {"model": "B", "layers": "sliding", "source": "config.json",
    "shape": {"head_dim": 256, "gqa_ratio": 2, "window": 1024, "kv_layout": "ring(1536)"}}],
  "not_served": [{"model": "C", "layers": "all", "source": "s", "reason": "sparse"}]})j";
@@ -69,11 +69,11 @@ TEST_CASE("a manifest's entries have both forms, and equal shapes are one",
   CHECK(entry.model == "A");
   CHECK(entry.decode.form == Form::kDecode);
   CHECK(entry.decode.p32 == Switch::kOff);
-  CHECK(entry.prompt.form == Form::kPrompt);
-  CHECK(entry.prompt.p32 == Switch::kOn);
-  CHECK(entry.shape(Form::kPrompt) == entry.prompt);
+  CHECK(entry.prefill.form == Form::kPrefill);
+  CHECK(entry.prefill.p32 == Switch::kOn);
+  CHECK(entry.shape(Form::kPrefill) == entry.prefill);
   CHECK(distinct_shapes(*manifest, Form::kDecode).size() == 1);
-  CHECK(distinct_shapes(*manifest, Form::kPrompt).size() == 2);
+  CHECK(distinct_shapes(*manifest, Form::kPrefill).size() == 2);
   REQUIRE(manifest->not_served.size() == 1);
   CHECK(manifest->not_served.front().reason == "sparse");
 }
@@ -104,7 +104,8 @@ TEST_CASE("a manifest that does not read is refused with place, field, value and
       {changed("\"q_heads\": 16", "\"q_heads\": 0"), {"entries[0] (A)", "\"q_heads\" is 0"}},
       {changed("\"q_heads\": 16", "\"q_heads\": \"16\""), {"\"q_heads\" is \"16\""}},
       {changed("\"p32\": \"on\"", "\"p32\": \"maybe\""), {"p32=maybe", "off, on"}},
-      {changed("\"prompt\": {\"p32\": \"on\"}", "\"prompt\": 7"), {"\"prompt\" must be an object"}},
+      {changed("\"prefill\": {\"p32\": \"on\"}", "\"prefill\": 7"),
+       {"\"prefill\" must be an object"}},
       {changed("\"window\": 1024,", "\"window\": 1024, \"form\": \"decode\","),
        {"every entry has both forms"}},
       {changed("\"model\": \"B\"", "\"model\": \"\""), {"entries[1]", "\"model\" must be a text"}},
@@ -161,7 +162,7 @@ TEST_CASE("every layer of the model table is served by a shipped manifest or has
         CHECK((shape.softcap == Switch::kOn) == !row["softcap"].is_null());
         CHECK((shape.sinks == Switch::kOn) == row["sinks"].get<bool>());
         if (shape.window > 0) {
-          // Room for the window and a prompt chunk of 512 rows.
+          // Room for the window and a prefill chunk of 512 rows.
           CHECK(shape.kv_layout.kind == KvLayoutKind::kRing);
           CHECK(shape.kv_layout.length >= shape.window + 512 - 1);
         }

@@ -46,7 +46,7 @@ std::map<std::string, std::function<void(Keyed&)>> changes() {
       {"target", [](Keyed& k) { k.plan.target.name = "gfx90a:xnack+"; }},
       {"kind", [](Keyed& k) { k.plan.kind = ArtifactKind::kCubin; }},
       {"option", [](Keyed& k) { k.plan.options[1] = "-O2"; }},
-      {"function", [](Keyed& k) { k.plan.entries[0].function = "prompt"; }},
+      {"function", [](Keyed& k) { k.plan.entries[0].function = "prefill"; }},
       {"source.name", [](Keyed& k) { k.plan.sources[1].name = "common/b.cuh"; }},
       {"source.bytes", [](Keyed& k) { k.plan.sources[1].bytes.push_back('\n'); }},
       {"compiler", [](Keyed& k) { k.compiler = "nvrtc 13.0 build 36424715"; }},

@@ -187,11 +187,11 @@ TEST_CASE("one generic plan serves every window, ratio and layout", "[specialize
   CHECK(key_of(*wider, "c").key != key_of(*base, "c").key);
 }
 
-TEST_CASE("warpgroups multiply sm_90a's specialised tile64 prompts of whole panels, and no others",
+TEST_CASE("warpgroups multiply sm_90a's specialised tile64 prefills of whole panels, and no others",
           "[specializer][plan]") {
   const auto warpgroups_multiply = [](const Plan& made) {
     return std::any_of(made.sources.begin(), made.sources.end(), [](const SourceFile& file) {
-      return file.name == "window_rows/prompt_warpgroup.cuh";
+      return file.name == "window_rows/prefill_warpgroup.cuh";
     });
   };
   struct Row {
@@ -215,7 +215,7 @@ TEST_CASE("warpgroups multiply sm_90a's specialised tile64 prompts of whole pane
   CAPTURE(row.target, row.head_dim);
   const bool expected = row.target == "sm_90a" && row.head_dim != "80" && row.head_dim != "112";
   const auto shape_with = [&](std::vector<std::string> words) {
-    words.push_back("form=prompt");
+    words.push_back("form=prefill");
     words.push_back("head_dim=" + row.head_dim);
     return shape_of(std::move(words));
   };

@@ -32,8 +32,8 @@ TEST_CASE("every head_dim and ratio of the shape table is served in each form an
   WindowRowsShape shape = gemma_like();
   for (const auto& [form, arith] : {std::pair{Form::kDecode, Arith::kChunk256},
                                     {Form::kDecode, Arith::kTile64},
-                                    {Form::kPrompt, Arith::kTile64},
-                                    {Form::kPrompt, Arith::kMma32}}) {
+                                    {Form::kPrefill, Arith::kTile64},
+                                    {Form::kPrefill, Arith::kMma32}}) {
     shape.form = form;
     shape.arith = arith;
     for (const std::uint32_t dim : {64U, 80U, 96U, 112U, 128U, 192U, 256U, 512U}) {
@@ -66,9 +66,9 @@ TEST_CASE("a shape that cannot be served is refused with its field, value and wa
       {{"kv_layout=ring(4000000000)"}, "ring(4000000000)", "1024.."},
       {{"kv_layout=paged(0)"}, "paged(0)", "1..65536"},
       {{"kv_layout=paged(65537)"}, "paged(65537)", "1..65536"},
-      {{"p32=on", "arith=chunk256"}, "p32=on", "form=prompt"},
+      {{"p32=on", "arith=chunk256"}, "p32=on", "form=prefill"},
       {{"arith=mma32"}, "arith=mma32", "chunk256"},
-      {{"form=prompt", "arith=chunk256"}, "arith=chunk256", "tile64"},
+      {{"form=prefill", "arith=chunk256"}, "arith=chunk256", "tile64"},
   }));
   std::vector<std::string> words{"head_dim=256", "gqa_ratio=2", "window=1024",
                                  "kv_layout=ring(1536)"};
@@ -91,7 +91,7 @@ TEST_CASE("a shape that cannot be served is refused with its field, value and wa
 TEST_CASE("a form, arithmetic or layout without a kernel is refused, never accepted",
           "[specializer][shape]") {
   const std::vector<std::string> change = GENERATE(values<std::vector<std::string>>(
-      {{"arith=tile64"}, {"form=prompt"}, {"form=prompt", "arith=mma32", "p32=on"}}));
+      {{"arith=tile64"}, {"form=prefill"}, {"form=prefill", "arith=mma32", "p32=on"}}));
   const Target target = *parse_target("gfx1100");
   std::vector<std::string> words{"head_dim=256", "gqa_ratio=2", "window=1024"};
   words.insert(words.end(), change.begin(), change.end());
@@ -109,7 +109,7 @@ TEST_CASE("tile64 and mma32 need a chip with mma.sync's step, or the host that m
           "[specializer][shape]") {
   const std::string arith = GENERATE("tile64", "mma32");
   const auto shape = parse_window_rows({"head_dim=256", "gqa_ratio=2", "kv_layout=paged(64)",
-                                        "form=prompt", "arith=" + arith, "p32=on"});
+                                        "form=prefill", "arith=" + arith, "p32=on"});
   REQUIRE(shape);
   for (const std::string_view name : {"sm_80", "sm_90a", "sm_121a", "host"}) {
     CHECK(check(*shape, *parse_target(name)));
@@ -133,36 +133,36 @@ TEST_CASE("a default arithmetic resolves to a named one and nothing else changes
   CHECK(resolved(got, host()) == got);
 }
 
-TEST_CASE("a decode's default arithmetic is its prompt's wherever that has a kernel",
+TEST_CASE("a decode's default arithmetic is its prefill's wherever that has a kernel",
           "[specializer][shape]") {
   WindowRowsShape decode = gemma_like();
   decode.arith = Arith::kDefault;
-  WindowRowsShape prompt = decode;
-  prompt.form = Form::kPrompt;
+  WindowRowsShape prefill = decode;
+  prefill.form = Form::kPrefill;
   WindowRowsShape p32 = decode;
   p32.p32 = Switch::kOn;
   for (const std::string_view name : known_targets()) {
     const Target target = *parse_target(name);
     CAPTURE(name);
     CHECK(check(decode, target));
-    const bool has_prompt = check(prompt, target).ok();
-    CHECK(has_prompt ==
-          (target.matrix_step == MatrixStep::kTwoK8 || target.matrix_step == MatrixStep::kOneK16));
-    const Arith expected = has_prompt ? resolved(prompt, target).arith : Arith::kChunk256;
+    const bool has_prefill = check(prefill, target).ok();
+    CHECK(has_prefill ==
+          (target.mma_step == MmaStep::kTwoK8 || target.mma_step == MmaStep::kOneK16));
+    const Arith expected = has_prefill ? resolved(prefill, target).arith : Arith::kChunk256;
     CHECK(resolved(decode, target).arith == expected);
     // chunk256 has no such P: what cannot be served is not taken for the default.
-    CHECK(check(p32, target).ok() == has_prompt);
+    CHECK(check(p32, target).ok() == has_prefill);
   }
 }
 
 TEST_CASE("a shape's words, JSON and parameters read back", "[specializer][shape]") {
   const auto shape = parse_window_rows(
       {"window_rows", "head_dim=64", "gqa_ratio=8", "window=0", "kv_layout=paged(64)", "dtype=f16",
-       "form=prompt", "arith=tile64", "p32=on", "softcap=on", "sinks=on", "checked=on"});
+       "form=prefill", "arith=tile64", "p32=on", "softcap=on", "sinks=on", "checked=on"});
   REQUIRE(shape);
   const std::string json =
       R"j({"arith":"tile64","checked":"on","dtype":"f16","family":"window_rows",)j"
-      R"j("form":"prompt","gqa_ratio":8,"head_dim":64,"kv_layout":"paged(64)","p32":"on",)j"
+      R"j("form":"prefill","gqa_ratio":8,"head_dim":64,"kv_layout":"paged(64)","p32":"on",)j"
       R"j("sinks":"on","softcap":"on","window":0})j";
   CHECK(to_json(*shape) == json);
   const auto back = window_rows_from_json(to_json(*shape));

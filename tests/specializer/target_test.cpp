@@ -30,29 +30,29 @@ TEST_CASE("a target states its chip's facts", "[specializer][target]") {
     std::string_view name;
     Vendor vendor;
     std::uint32_t warp_width;
-    MatrixStep step;
+    MmaStep step;
     std::uint32_t shared;
     std::uint32_t registers;
   };
   const Row row = GENERATE(values<Row>({
-      {"sm_75", Vendor::kNvidia, 32, MatrixStep::kNone, 65536, 65536},
-      {"sm_80", Vendor::kNvidia, 32, MatrixStep::kTwoK8, 166912, 65536},
-      {"sm_89", Vendor::kNvidia, 32, MatrixStep::kTwoK8, 101376, 65536},
-      {"sm_90a", Vendor::kNvidia, 32, MatrixStep::kOneK16, 232448, 65536},
-      {"sm_100f", Vendor::kNvidia, 32, MatrixStep::kOneK16, 232448, 65536},
-      {"sm_121a", Vendor::kNvidia, 32, MatrixStep::kOneK16, 101376, 65536},
-      {"gfx90a", Vendor::kAmd, 64, MatrixStep::kMfma, 65536, 131072},
-      {"gfx950", Vendor::kAmd, 64, MatrixStep::kMfma, 163840, 131072},
-      {"gfx1030", Vendor::kAmd, 32, MatrixStep::kNone, 65536, 131072},
-      {"gfx1100", Vendor::kAmd, 32, MatrixStep::kWmma, 65536, 196608},
-      {"host-x86-64-v3", Vendor::kHost, 32, MatrixStep::kOneK16, 232448, 0},
-      {"host-x86-64-v3:step=k8", Vendor::kHost, 32, MatrixStep::kTwoK8, 232448, 0},
+      {"sm_75", Vendor::kNvidia, 32, MmaStep::kNone, 65536, 65536},
+      {"sm_80", Vendor::kNvidia, 32, MmaStep::kTwoK8, 166912, 65536},
+      {"sm_89", Vendor::kNvidia, 32, MmaStep::kTwoK8, 101376, 65536},
+      {"sm_90a", Vendor::kNvidia, 32, MmaStep::kOneK16, 232448, 65536},
+      {"sm_100f", Vendor::kNvidia, 32, MmaStep::kOneK16, 232448, 65536},
+      {"sm_121a", Vendor::kNvidia, 32, MmaStep::kOneK16, 101376, 65536},
+      {"gfx90a", Vendor::kAmd, 64, MmaStep::kMfma, 65536, 131072},
+      {"gfx950", Vendor::kAmd, 64, MmaStep::kMfma, 163840, 131072},
+      {"gfx1030", Vendor::kAmd, 32, MmaStep::kNone, 65536, 131072},
+      {"gfx1100", Vendor::kAmd, 32, MmaStep::kWmma, 65536, 196608},
+      {"host-x86-64-v3", Vendor::kHost, 32, MmaStep::kOneK16, 232448, 0},
+      {"host-x86-64-v3:step=k8", Vendor::kHost, 32, MmaStep::kTwoK8, 232448, 0},
   }));
   const auto target = parse_target(row.name);
   REQUIRE(target);
   CHECK(target->vendor == row.vendor);
   CHECK(target->warp_width == row.warp_width);
-  CHECK(target->matrix_step == row.step);
+  CHECK(target->mma_step == row.step);
   CHECK(target->max_shared_bytes == row.shared);
   CHECK(target->registers_per_block == row.registers);
   CHECK(target->max_threads_per_block == 1024);
@@ -104,7 +104,7 @@ TEST_CASE("a family has a plain, a chip's own and a family's target where NVRTC 
       const auto target = parse_target(name);
       REQUIRE(target);
       CHECK(target->arch == name);
-      CHECK(target->matrix_step == MatrixStep::kOneK16);
+      CHECK(target->mma_step == MmaStep::kOneK16);
     }
   }
   CHECK(parse_target("sm_90"));
@@ -129,7 +129,7 @@ TEST_CASE("host is this machine's host target", "[specializer][target]") {
   CHECK(target->vendor == Vendor::kHost);
 }
 
-TEST_CASE("the host models the matrix step of the chip it is asked for", "[specializer][target]") {
+TEST_CASE("the host models the MMA step of the chip it is asked for", "[specializer][target]") {
   const auto target = parse_target("host:step=k8");
   REQUIRE(target);
   CHECK(target->name == std::string(native_host_target()) + ":step=k8");
@@ -140,17 +140,16 @@ TEST_CASE("the host models the matrix step of the chip it is asked for", "[speci
     const auto model = parse_target(host_target_modelling(chip));
     REQUIRE(model);
     CHECK(model->vendor == Vendor::kHost);
-    const bool modelled =
-        chip.matrix_step == MatrixStep::kTwoK8 || chip.matrix_step == MatrixStep::kOneK16;
-    if (modelled) CHECK(model->matrix_step == chip.matrix_step);
+    const bool modelled = chip.mma_step == MmaStep::kTwoK8 || chip.mma_step == MmaStep::kOneK16;
+    if (modelled) CHECK(model->mma_step == chip.mma_step);
   }
 }
 
-TEST_CASE("the host's two matrix steps are two binaries", "[specializer][target]") {
+TEST_CASE("the host's two MMA steps are two binaries", "[specializer][target]") {
   const auto one = compiler_options(*parse_target("host"));
   auto two = compiler_options(*parse_target("host:step=k8"));
   REQUIRE(two.size() == one.size() + 1);
-  CHECK(two.back() == "-DBROACH_MATRIX_STEP_TWO_K8");
+  CHECK(two.back() == "-DBROACH_MMA_STEP_TWO_K8");
   two.pop_back();
   CHECK(two == one);
 }

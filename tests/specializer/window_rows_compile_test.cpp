@@ -21,8 +21,8 @@ struct Kernel {
 };
 constexpr Kernel kKernels[] = {{Form::kDecode, Arith::kChunk256},
                                {Form::kDecode, Arith::kTile64},
-                               {Form::kPrompt, Arith::kTile64},
-                               {Form::kPrompt, Arith::kMma32}};
+                               {Form::kPrefill, Arith::kTile64},
+                               {Form::kPrefill, Arith::kMma32}};
 
 WindowRowsShape shape_of(const Kernel& kernel, std::uint32_t head_dim) {
   WindowRowsShape shape;
@@ -70,7 +70,7 @@ std::string no_nvrtc(Compilers& compilers) {
 
 }  // namespace
 
-TEST_CASE("each NVIDIA chip from sm_80 on has a matrix step, so no arithmetic is refused for it",
+TEST_CASE("each NVIDIA chip from sm_80 on has a MMA step, so no arithmetic is refused for it",
           "[specializer][window_rows]") {
   const std::vector<Target> chips = chips_with_steps();
   CHECK(chips.size() >= 10);
@@ -78,7 +78,7 @@ TEST_CASE("each NVIDIA chip from sm_80 on has a matrix step, so no arithmetic is
     INFO(chip.name);
     // sm_80 to sm_89 take two k8 steps, later chips one k16 step.
     const bool two_k8 = chip.name.starts_with("sm_8");
-    CHECK(chip.matrix_step == (two_k8 ? MatrixStep::kTwoK8 : MatrixStep::kOneK16));
+    CHECK(chip.mma_step == (two_k8 ? MmaStep::kTwoK8 : MmaStep::kOneK16));
     for (const Kernel& kernel : kKernels) CHECK(plan(shape_of(kernel, 64), chip));
   }
   for (const Kernel& kernel : kKernels) {
@@ -113,13 +113,14 @@ TEST_CASE("every arithmetic and form compiles for every NVIDIA chip",
   }
 }
 
-TEST_CASE("mma32's prompt of 256 dims keeps its registers", "[specializer][window_rows][compile]") {
+TEST_CASE("mma32's prefill of 256 dims keeps its registers",
+          "[specializer][window_rows][compile]") {
   Compilers compilers(compilers_options());
   if (const std::string why = no_nvrtc(compilers); !why.empty()) BROACH_SKIP(why);
   const auto target = parse_target("sm_90a");
   REQUIRE(target);
   // Pages take most: a warp has 128 registers of outputs, and both slices' scores beside them.
-  WindowRowsShape shape = shape_of({Form::kPrompt, Arith::kMma32}, 256);
+  WindowRowsShape shape = shape_of({Form::kPrefill, Arith::kMma32}, 256);
   shape.kv_layout = {KvLayoutKind::kPaged, 64};
   for (const LaunchLimits& limits : compiled(compilers, shape, *target)) {
     INFO(limits.function);

@@ -123,7 +123,7 @@ TEST_CASE("either sweep tries every control, form, ratio and head_dim",
   const ContractRequest request = contract_of(host, sweep);
   CHECK(request.controls.size() == controls().size());
   std::set<std::string> names;
-  for (const Form form : {Form::kDecode, Form::kPrompt}) {
+  for (const Form form : {Form::kDecode, Form::kPrefill}) {
     std::set<std::uint32_t> ratios;
     std::set<std::uint32_t> head_dims;
     std::set<KvLayoutKind> layouts;

@@ -10,7 +10,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/tools/opened_runtime.hpp"
 #include "tests/tools/reference/chunk256.hpp"
-#include "tests/tools/reference/matrix_steps.hpp"
+#include "tests/tools/reference/mma_steps.hpp"
 #include "tests/tools/reference/portable_exponential.hpp"
 #include "tools/contract/contract.hpp"
 #include "tools/contract/report.hpp"
@@ -44,7 +44,7 @@ const Control& control_named(std::string_view name) {
 std::vector<std::uint16_t> reference_of(const DecodeProblem& problem) {
   return problem.shape.arith == Arith::kChunk256
              ? test::chunk256_reference(problem, test::portable_exponential)
-             : test::matrix_steps_reference(problem);
+             : test::mma_steps_reference(problem);
 }
 
 void check_against_reference(const Bench& bench, const DecodeCase& one) {
@@ -151,10 +151,10 @@ TEST_CASE("the host's kernel has the bits of the arithmetic in plain C++",
   REQUIRE(host.runtime);
   check_against_reference(host.bench, small_case());
   check_against_reference(host.bench, ragged_decodes()[2]);  // D 80 has absent lanes.
-  for (DecodeCase tiles : {ragged_decodes(Arith::kTile64)[1], ragged_prompts(Arith::kTile64)[1],
-                           ragged_prompts(Arith::kMma32)[1]}) {
+  for (DecodeCase tiles : {ragged_decodes(Arith::kTile64)[1], ragged_prefills(Arith::kTile64)[1],
+                           ragged_prefills(Arith::kMma32)[1]}) {
     tiles.recipe.rows.resize(16);
-    if (tiles.recipe.shape.form == Form::kPrompt) tiles.recipe.sequence_rows = {1, 15};
+    if (tiles.recipe.shape.form == Form::kPrefill) tiles.recipe.sequence_rows = {1, 15};
     check_against_reference(host.bench, tiles);
   }
 }
@@ -167,7 +167,7 @@ TEST_CASE("every ragged case has the bits of the arithmetic in plain C++",
   for (const DecodeCase& one : ragged_decodes(Arith::kTile64))
     check_against_reference(host.bench, one);
   for (const Arith arith : {Arith::kTile64, Arith::kMma32}) {
-    for (const DecodeCase& one : ragged_prompts(arith)) check_against_reference(host.bench, one);
+    for (const DecodeCase& one : ragged_prefills(arith)) check_against_reference(host.bench, one);
   }
 }
 
@@ -193,8 +193,8 @@ TEST_CASE(
       check(served_decodes(size, arith), true);
     }
     for (const Arith arith : {Arith::kTile64, Arith::kMma32}) {
-      check(ragged_prompts(arith), false);
-      check(served_prompts(size, arith), true);
+      check(ragged_prefills(arith), false);
+      check(served_prefills(size, arith), true);
     }
   }
   // The cut ones are the host's: all of them.
@@ -237,8 +237,8 @@ TEST_CASE("a checked build is pinned to the bits of the build without checks",
   }
   CHECK(seen == std::set<std::pair<Form, Arith>>{{Form::kDecode, Arith::kChunk256},
                                                  {Form::kDecode, Arith::kTile64},
-                                                 {Form::kPrompt, Arith::kTile64},
-                                                 {Form::kPrompt, Arith::kMma32}});
+                                                 {Form::kPrefill, Arith::kTile64},
+                                                 {Form::kPrefill, Arith::kMma32}});
 }
 
 TEST_CASE("the whole contract passes on a CUDA device, its bits the host's",

@@ -11,11 +11,11 @@
 #include "tests/support/catch.hpp"
 #include "tests/tools/opened_runtime.hpp"
 #include "tests/tools/reference/chunk256.hpp"
-#include "tests/tools/reference/matrix_steps.hpp"
+#include "tests/tools/reference/mma_steps.hpp"
 #include "tests/tools/reference/portable_exponential.hpp"
 #include "tools/contract/gates.hpp"
 #include "tools/contract/launch_ways.hpp"
-#include "tools/contract/prompt.hpp"
+#include "tools/contract/prefill.hpp"
 
 using namespace broach;
 using namespace broach::contract;
@@ -23,9 +23,9 @@ using namespace broach::contract;
 namespace {
 
 constexpr std::uint32_t kWindow = 60;
-constexpr std::int32_t kPromptRows = 20;
+constexpr std::int32_t kPrefillRows = 20;
 constexpr KvLayout kLayouts[] = {
-    {}, {KvLayoutKind::kRing, kWindow + kPromptRows + 4}, {KvLayoutKind::kPaged, 24}};
+    {}, {KvLayoutKind::kRing, kWindow + kPrefillRows + 4}, {KvLayoutKind::kPaged, 24}};
 
 struct Served {
   Form form;
@@ -33,8 +33,8 @@ struct Served {
 };
 constexpr Served kServed[] = {{Form::kDecode, Arith::kChunk256},
                               {Form::kDecode, Arith::kTile64},
-                              {Form::kPrompt, Arith::kTile64},
-                              {Form::kPrompt, Arith::kMma32}};
+                              {Form::kPrefill, Arith::kTile64},
+                              {Form::kPrefill, Arith::kMma32}};
 
 Switch on_where(bool condition) { return condition ? Switch::kOn : Switch::kOff; }
 
@@ -87,9 +87,9 @@ std::vector<WindowRowsShape> every_ratio(const Served& served) {
 /// Three rows of a decode; a chunk with an image, and a second sequence of five rows.
 DecodeProblem problem_of(const WindowRowsShape& shape) {
   DecodeRecipe recipe;
-  if (shape.form == Form::kPrompt) {
-    auto chunks =
-        prompt_of("", shape, 1, {{0, 70, kPromptRows, ImageRows{4, 11}}, {1, 0, 5, std::nullopt}});
+  if (shape.form == Form::kPrefill) {
+    auto chunks = prefill_of("", shape, 1,
+                             {{0, 70, kPrefillRows, ImageRows{4, 11}}, {1, 0, 5, std::nullopt}});
     REQUIRE(chunks);
     recipe = chunks->recipe;
   } else {
@@ -105,11 +105,10 @@ DecodeProblem problem_of(const WindowRowsShape& shape) {
   return *std::move(made);
 }
 
-std::vector<std::uint16_t> reference_of(const DecodeProblem& problem,
-                                        specializer::MatrixStep step) {
+std::vector<std::uint16_t> reference_of(const DecodeProblem& problem, specializer::MmaStep step) {
   return problem.shape.arith == Arith::kChunk256
              ? test::chunk256_reference(problem, test::portable_exponential)
-             : test::matrix_steps_reference(problem, step);
+             : test::mma_steps_reference(problem, step);
 }
 
 /// Each shape in each way of a launch, and as the generic kernel where asked for.
@@ -121,7 +120,7 @@ void check_shapes(const Bench& bench, const std::vector<WindowRowsShape>& shapes
   for (const WindowRowsShape& shape : shapes) {
     CAPTURE(specializer::to_json(shape));
     const DecodeProblem problem = problem_of(shape);
-    const auto expected = reference_of(problem, bench.device->target().matrix_step);
+    const auto expected = reference_of(problem, bench.device->target().mma_step);
     auto uploaded = DeviceProblem::upload(*bench.device, problem);
     REQUIRE(uploaded);
     for (const specializer::Variant& variant : variants) {

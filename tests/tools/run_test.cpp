@@ -50,14 +50,14 @@ TEST_CASE("a shape of one's own is compiled and runs where no cache can be kept"
   CHECK(ended.err.find("/proc/nowhere") != std::string::npos);
 }
 
-TEST_CASE("a prompt runs on the host and every output is in range", "[tools][run]") {
+TEST_CASE("a prefill runs on the host and every output is in range", "[tools][run]") {
   const TempDir dir;
   const Program program(dir.path());
   const auto run = [&](const std::string& shape_words, const std::string& rows,
                        const std::vector<std::string>& more) {
     std::vector<std::string> words = {
         "run",
-        "window_rows head_dim=64 gqa_ratio=2 window=40 kv_layout=ring(130) form=prompt" +
+        "window_rows head_dim=64 gqa_ratio=2 window=40 kv_layout=ring(130) form=prefill" +
             shape_words,
         "--rows",
         rows,
@@ -77,7 +77,7 @@ TEST_CASE("a prompt runs on the host and every output is in range", "[tools][run
     const Json json = Json::parse(ended.out);
     check_report(json);
     CHECK(json["checked"] == 70 * 4 * 64);
-    CHECK(json["shape"]["form"] == "prompt");
+    CHECK(json["shape"]["form"] == "prefill");
     CHECK(json["shape"]["arith"] == "tile64");
   };
   check_run(run("", "70", {"--p0", "0"}));
@@ -93,11 +93,11 @@ TEST_CASE("a prompt runs on the host and every output is in range", "[tools][run
   CHECK(run("", "70", {"--hi", "40-50"}).status == 2);
 }
 
-TEST_CASE("the Gemma-4-like prompt runs on the GPU", "[tools][run][gpu]") {
+TEST_CASE("the Gemma-4-like prefill runs on the GPU", "[tools][run][gpu]") {
   const TempDir dir;
   const Program program(dir.path());
-  const Ended ended = program.run({"run", "window_rows form=prompt p32=on", "--rows", "512", "--hi",
-                                   "40:300", "--device", "cuda", "--json"});
+  const Ended ended = program.run({"run", "window_rows form=prefill p32=on", "--rows", "512",
+                                   "--hi", "40:300", "--device", "cuda", "--json"});
   if (ended.status == 3) BROACH_SKIP("no CUDA device");
   CAPTURE(ended.err);
   REQUIRE(ended.status == 0);

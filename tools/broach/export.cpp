@@ -116,7 +116,7 @@ void add_export(CLI::App& app, Invocation& invocation) {
   command.add_option("--model", request.models, "Only this model's layers (may be repeated)")
       ->allow_extra_args(false);
   command.add_option("--form", request.form, "Only this form")
-      ->check(CLI::IsMember({"decode", "prompt"}));
+      ->check(CLI::IsMember({"decode", "prefill"}));
   command.add_flag("--any-compiler", wanted->any_compiler,
                    "Of what manifests need, take what any compiler made");
   command.add_option("-o,--output", wanted->output, "The bundle")->type_name("FILE")->required();

@@ -25,13 +25,13 @@ struct Wanted {
   std::optional<std::int32_t> rows;
   std::int32_t kv_heads = 8;
   std::int32_t position = 40'000;  // Of a decode's last row.
-  std::int32_t p0 = 1'300;         // Of a prompt's first row.
+  std::int32_t p0 = 1'300;         // Of a prefill's first row.
   std::string image;               // "first:last", or empty.
   std::int32_t launches = 0;
 };
 
 constexpr std::int32_t kDecodeRows = 3;
-constexpr std::int32_t kPromptRows = 64;
+constexpr std::int32_t kPrefillRows = 64;
 
 /// What the run found, and how the kernel was come by.
 struct Ran {
@@ -78,12 +78,12 @@ Result<std::optional<contract::ImageRows>> image_rows(const std::string& text) {
                fmt::format("--hi {} is not first:last, such as 40:300", text), ""};
 }
 
-Result<contract::DecodeCase> prompt_case(const Wanted& wanted, const WindowRowsShape& shape) {
+Result<contract::DecodeCase> prefill_case(const Wanted& wanted, const WindowRowsShape& shape) {
   auto image = image_rows(wanted.image);
   if (!image) return image.error();
-  const contract::PromptChunk chunk{0, wanted.p0, wanted.rows.value_or(kPromptRows), *image};
-  auto made = contract::prompt_of(
-      fmt::format("prompt of {} rows from position {}{}", chunk.rows, chunk.position,
+  const contract::PrefillChunk chunk{0, wanted.p0, wanted.rows.value_or(kPrefillRows), *image};
+  auto made = contract::prefill_of(
+      fmt::format("prefill of {} rows from position {}{}", chunk.rows, chunk.position,
                   *image ? fmt::format(", rows {} see each other", wanted.image) : std::string()),
       shape, wanted.kv_heads, {chunk});
   if (!made) return made.error();
@@ -109,7 +109,7 @@ Result<contract::DecodeCase> chosen_case(const Wanted& wanted) {
       shape->kv_layout = gemma.kv_layout;
     }
   }
-  if (shape->form == Form::kPrompt) return prompt_case(wanted, *shape);
+  if (shape->form == Form::kPrefill) return prefill_case(wanted, *shape);
   return contract::made_decode(*shape, rows, wanted.kv_heads, wanted.position);
 }
 
@@ -224,18 +224,18 @@ void add_run(CLI::App& app, Invocation& invocation) {
       command.add_option("--target", wanted->target, "Run this target's code: host, sm_90a…");
   command.add_option("--device", wanted->device, "Run on this device: host, cuda:N, hip:N")
       ->excludes(target);
-  command.add_option("--rows", wanted->rows, "Rows (default: 3 of a decode, 64 of a prompt)")
+  command.add_option("--rows", wanted->rows, "Rows (default: 3 of a decode, 64 of a prefill)")
       ->check(CLI::Range(1, 65'535));
   command.add_option("--kv-heads", wanted->kv_heads, "KV heads, with a shape")
       ->capture_default_str();
   command
       .add_option("--position", wanted->position, "Position of a decode's last row, with a shape")
       ->capture_default_str();
-  command.add_option("--p0", wanted->p0, "Position of a prompt's first row")
+  command.add_option("--p0", wanted->p0, "Position of a prefill's first row")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command.add_option("--hi", wanted->image,
-                     "Rows of a prompt that see each other, as an image's do: first:last");
+                     "Rows of a prefill that see each other, as an image's do: first:last");
   command.add_option("--launches", wanted->launches,
                      "Timed launches (default: 5 on the host, 100 on a GPU)");
   command.footer(std::string(kShapeHelp) +

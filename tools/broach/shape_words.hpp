@@ -22,7 +22,7 @@ Result<ShapeWords> split_shape(const std::vector<std::string>& arguments);
 inline constexpr char kShapeHelp[] =
     "A shape is words, as several arguments or one quoted string:\n"
     "  window_rows head_dim=256 gqa_ratio=2 window=1024 'kv_layout=ring(1536)'\n"
-    "with dtype=bf16|f16, form=decode|prompt, arith=…, p32=on, softcap=on, sinks=on, checked=on\n"
+    "with dtype=bf16|f16, form=decode|prefill, arith=…, p32=on, softcap=on, sinks=on, checked=on\n"
     "where they differ from the default.";
 
 }  // namespace broach::tool

@@ -58,7 +58,7 @@ Result<std::vector<Wish>> wishes_of_manifests(const WarmRequest& request) {
                           std::find(request.models.begin(), request.models.end(), entry.model) !=
                               request.models.end();
       if (!chosen) continue;
-      for (const Form form : {Form::kDecode, Form::kPrompt}) {
+      for (const Form form : {Form::kDecode, Form::kPrefill}) {
         if (!request.form.empty() && request.form != specializer::name_of(form)) continue;
         for (const std::string& target : request.targets) {
           wishes.push_back({entry.shape(form), target,
@@ -183,7 +183,7 @@ void add_selection(CLI::App& command, WarmRequest& request) {
   command.add_option("--model", request.models, "Only this model's layers (may be repeated)")
       ->allow_extra_args(false);
   command.add_option("--form", request.form, "Only this form")
-      ->check(CLI::IsMember({"decode", "prompt"}));
+      ->check(CLI::IsMember({"decode", "prefill"}));
 }
 
 Result<WarmList> list_jobs(const WarmRequest& request, cache::Cache& cache) {

@@ -18,7 +18,7 @@ struct WarmRequest {
   bool from_journal = false;
   std::vector<std::string> targets;
   std::vector<std::string> models;  ///< Only these; empty: every one.
-  std::string form;                 ///< "decode", "prompt" or empty: what has a kernel.
+  std::string form;                 ///< "decode", "prefill" or empty: what has a kernel.
   std::string shard;                ///< "i/n" or empty.
   bool generic = false;             ///< The generic kernels of these shapes too.
 };

@@ -37,8 +37,8 @@ void add_representation(const WindowRowsShape& shape, FormBounds& bounds) {
   bounds.halves = halves ? 2 : 1;
 }
 
-// A k16 matrix step is within this times |acc| + sum |ab| of exact, on every chip.
-constexpr double kMatrixStep = 36 * 0x1p-24;
+// A k16 MMA step is within this times |acc| + sum |ab| of exact, on every chip.
+constexpr double kMmaStep = 36 * 0x1p-24;
 
 }  // namespace
 
@@ -59,8 +59,8 @@ FormBounds chunk256_bounds(const WindowRowsShape& shape, std::int64_t keys, std:
 FormBounds tile64_bounds(const WindowRowsShape& shape, std::int64_t tiles) {
   FormBounds bounds = common_bounds(shape);
   const double sink = shape.sinks == Switch::kOn ? 1 : 0;
-  bounds.score_step = kMatrixStep;
-  bounds.value_step = kMatrixStep;
+  bounds.score_step = kMmaStep;
+  bounds.value_step = kMmaStep;
   bounds.exponentials = 2 + sink;  // exp(s_j - m_t), b, and a sink's a.
   bounds.tile_keys = 64;
   // pv_t b rounds once, then an fma a tile; the sink's a multiplies once more.
@@ -76,11 +76,11 @@ FormBounds mma32_bounds(const WindowRowsShape& shape, std::int64_t tiles) {
   constexpr std::uint32_t kSliceDims = 128;
   FormBounds bounds = common_bounds(shape);
   const double sink = shape.sinks == Switch::kOn ? 1 : 0;
-  bounds.score_step = kMatrixStep;
+  bounds.score_step = kMmaStep;
   bounds.slice_dims = static_cast<std::int32_t>(kSliceDims);
   // The slices' values are added in order.
   bounds.score_chain = gamma_of(static_cast<double>((shape.head_dim - 1) / kSliceDims));
-  bounds.value_step = kMatrixStep;
+  bounds.value_step = kMmaStep;
   bounds.exponentials = 1 + sink;  // exp(s_j - m), and a sink's a.
   bounds.tile_keys = 32;
   // An fma a tile; the sink's a multiplies once more.

@@ -24,7 +24,7 @@ constexpr double gamma_of(double roundings, double unit = kFloatUnit) noexcept {
 struct FormBounds {
   /// A score made by fma chains and trees: error at most this times sum |scale q k|.
   double score_chain = 0;
-  /// A score made by k16 matrix steps: each adds at most this times |acc| + sum |ab|; and the dims
+  /// A score made by k16 MMA steps: each adds at most this times |acc| + sum |ab|; and the dims
   /// after which a chain of steps begins again from 0. 0: one chain over all dims.
   double score_step = 0;
   std::int32_t slice_dims = 0;
@@ -43,7 +43,7 @@ struct FormBounds {
   /// The weight's representation when it meets V, in the numerator only: relative and absolute.
   double p_relative = 0;
   double p_absolute = 0;
-  /// P x V made by k16 matrix steps from 0 a tile: each adds at most this times |acc| + sum |p v|;
+  /// P x V made by k16 MMA steps from 0 a tile: each adds at most this times |acc| + sum |p v|;
   /// and how many steps (P's halves) 16 keys take.
   double value_step = 0;
   std::int32_t halves = 1;

@@ -206,7 +206,7 @@ std::string name_of_shape(const WindowRowsShape& shape) {
   const auto with = [](Switch option, const char* words) {
     return option == Switch::kOn ? std::string(words) : std::string();
   };
-  return std::string(shape.form == Form::kPrompt ? "prompt " : "") +
+  return std::string(shape.form == Form::kPrefill ? "prefill " : "") +
          (shape.dtype == Dtype::kBf16 ? "bf16" : "f16") + " D" + std::to_string(shape.head_dim) +
          " G" + std::to_string(shape.gqa_ratio) + " W" + std::to_string(shape.window) + " " +
          name_of_layout(shape.kv_layout) + with(shape.p32, " p32") +

@@ -16,8 +16,8 @@ struct ArithForm {
 inline constexpr ArithForm kArithForms[] = {
     {Arith::kChunk256, Form::kDecode},
     {Arith::kTile64, Form::kDecode},
-    {Arith::kTile64, Form::kPrompt},
-    {Arith::kMma32, Form::kPrompt},
+    {Arith::kTile64, Form::kPrefill},
+    {Arith::kMma32, Form::kPrefill},
 };
 
 /// Which other kernels have to give a case's bits: every layout and the generic kernel; where
@@ -31,7 +31,7 @@ enum class Twins : std::uint8_t { kAll, kGeneric, kNone };
 /// head_dim.
 enum class Sweep : std::uint8_t { kQuick, kWhole };
 
-/// Where a prompt is cut in two: at every residue modulo 64 and into single rows, or at a few.
+/// Where a prefill is cut in two: at every residue modulo 64 and into single rows, or at a few.
 enum class Cuts : std::uint8_t { kFew, kEveryResidue };
 
 /// A named problem that the family has to serve.
@@ -57,15 +57,15 @@ std::vector<DecodeCase> served_decodes(CaseSize size, Arith arith = Arith::kChun
 /// and key counts one below, at and one above each edge of the arithmetic.
 std::vector<DecodeCase> ragged_decodes(Arith arith = Arith::kChunk256);
 
-/// Every prompt that the family's contract names as served: chunks of 512 at positions 0, 1,300
+/// Every prefill that the family's contract names as served: chunks of 512 at positions 0, 1,300
 /// (with an image) and 5,000 (the ring wraps) with p32, one of 333 with 16-bit weights, one without
 /// a window, several sequences in one launch, and every ratio.
-std::vector<DecodeCase> served_prompts(CaseSize size, Arith arith);
+std::vector<DecodeCase> served_prefills(CaseSize size, Arith arith);
 
-/// Small ragged prompts of several sequences: every head_dim, both types, every layout, soft cap
+/// Small ragged prefills of several sequences: every head_dim, both types, every layout, soft cap
 /// and sinks, and rows around each edge of bands, blocks and tiles; and a chunk to be cut
 /// everywhere.
-std::vector<DecodeCase> ragged_prompts(Arith arith);
+std::vector<DecodeCase> ragged_prefills(Arith arith);
 
 /// "bf16 D256 G2 W1024 ring(1536) p32 tile64", with what is switched on.
 std::string name_of_shape(const WindowRowsShape& shape);

@@ -123,10 +123,10 @@ const std::vector<PinnedDigest>& pinned_digests() {
   return all;
 }
 
-// The digests are of sm_90's matrix step: of two k8 steps, only what uses no step has these bits.
+// The digests are of sm_90's MMA step: of two k8 steps, only what uses no step has these bits.
 std::string_view digest_for(const Bench& bench, const DecodeCase& one) {
   const bool same_bits =
-      bench.device->target().matrix_step == specializer::MatrixStep::kOneK16 ||
+      bench.device->target().mma_step == specializer::MmaStep::kOneK16 ||
       specializer::resolved(one.recipe.shape, bench.device->target()).arith == Arith::kChunk256;
   return same_bits ? pinned_digest(one.name) : std::string_view{};
 }

@@ -14,7 +14,7 @@ constexpr Arith kChunk256 = Arith::kChunk256;
 constexpr Arith kTile64 = Arith::kTile64;
 constexpr Arith kMma32 = Arith::kMma32;
 constexpr Form kDecode = Form::kDecode;
-constexpr Form kPrompt = Form::kPrompt;
+constexpr Form kPrefill = Form::kPrefill;
 
 constexpr std::string_view kStartsEarly = "the window starts one key early";
 constexpr std::string_view kUnseenKey =
@@ -81,27 +81,27 @@ constexpr Control kControls[] = {
     {"sink_left_out", kSinkLeftOut, kTile64, kDecode, Needs::kSinks, Gate::kShapes, kShortOfSink},
     {"page_off_by_one", kNextPage, kTile64, kDecode, Needs::kPages, Gate::kShapes, kOtherKeys},
 
-    {"window_early", kStartsEarly, kTile64, kPrompt, Needs::kWindow, Gate::kShapes, kUnseenKey},
-    {"hi_ignored", kOwnPosition, kTile64, kPrompt, Needs::kHi, Gate::kShapes, kMissesImage},
-    {"fold_unscaled", kUnscaled, kTile64, kPrompt, Needs::kWindow, Gate::kShapes, kFactorLeftOut},
-    {"fold_reversed", kReversed, kTile64, kPrompt, Needs::kWindow, Gate::kSums, kOrderShows},
-    {"weight_rounded", kRounded, kTile64, kPrompt, Needs::kP32, Gate::kShapes, kSixteenBits},
-    {"low_half_dropped", kHighAlone, kTile64, kPrompt, Needs::kP32, Gate::kShapes, kSixteenBits},
-    {"whole_block_rerun", kEveryRow, kTile64, kPrompt, Needs::kWindow, Gate::kNonFinite,
+    {"window_early", kStartsEarly, kTile64, kPrefill, Needs::kWindow, Gate::kShapes, kUnseenKey},
+    {"hi_ignored", kOwnPosition, kTile64, kPrefill, Needs::kHi, Gate::kShapes, kMissesImage},
+    {"fold_unscaled", kUnscaled, kTile64, kPrefill, Needs::kWindow, Gate::kShapes, kFactorLeftOut},
+    {"fold_reversed", kReversed, kTile64, kPrefill, Needs::kWindow, Gate::kSums, kOrderShows},
+    {"weight_rounded", kRounded, kTile64, kPrefill, Needs::kP32, Gate::kShapes, kSixteenBits},
+    {"low_half_dropped", kHighAlone, kTile64, kPrefill, Needs::kP32, Gate::kShapes, kSixteenBits},
+    {"whole_block_rerun", kEveryRow, kTile64, kPrefill, Needs::kWindow, Gate::kNonFinite,
      kOtherInFloat64},
-    {"sink_left_out", kSinkLeftOut, kTile64, kPrompt, Needs::kSinks, Gate::kShapes, kShortOfSink},
-    {"page_off_by_one", kNextPage, kTile64, kPrompt, Needs::kPages, Gate::kShapes, kOtherKeys},
+    {"sink_left_out", kSinkLeftOut, kTile64, kPrefill, Needs::kSinks, Gate::kShapes, kShortOfSink},
+    {"page_off_by_one", kNextPage, kTile64, kPrefill, Needs::kPages, Gate::kShapes, kOtherKeys},
 
-    {"window_early", kStartsEarly, kMma32, kPrompt, Needs::kWindow, Gate::kShapes, kUnseenKey},
-    {"hi_ignored", kOwnPosition, kMma32, kPrompt, Needs::kHi, Gate::kShapes, kMissesImage},
-    {"fold_unscaled", kUnscaled, kMma32, kPrompt, Needs::kWindow, Gate::kShapes, kFactorLeftOut},
-    {"fold_reversed", kReversed, kMma32, kPrompt, Needs::kWindow, Gate::kSums, kOrderShows},
-    {"weight_rounded", kRounded, kMma32, kPrompt, Needs::kP32, Gate::kShapes, kSixteenBits},
-    {"low_half_dropped", kHighAlone, kMma32, kPrompt, Needs::kP32, Gate::kShapes, kSixteenBits},
-    {"whole_block_rerun", kEveryRow, kMma32, kPrompt, Needs::kWindow, Gate::kNonFinite,
+    {"window_early", kStartsEarly, kMma32, kPrefill, Needs::kWindow, Gate::kShapes, kUnseenKey},
+    {"hi_ignored", kOwnPosition, kMma32, kPrefill, Needs::kHi, Gate::kShapes, kMissesImage},
+    {"fold_unscaled", kUnscaled, kMma32, kPrefill, Needs::kWindow, Gate::kShapes, kFactorLeftOut},
+    {"fold_reversed", kReversed, kMma32, kPrefill, Needs::kWindow, Gate::kSums, kOrderShows},
+    {"weight_rounded", kRounded, kMma32, kPrefill, Needs::kP32, Gate::kShapes, kSixteenBits},
+    {"low_half_dropped", kHighAlone, kMma32, kPrefill, Needs::kP32, Gate::kShapes, kSixteenBits},
+    {"whole_block_rerun", kEveryRow, kMma32, kPrefill, Needs::kWindow, Gate::kNonFinite,
      kOtherInFloat64},
-    {"sink_left_out", kSinkLeftOut, kMma32, kPrompt, Needs::kSinks, Gate::kShapes, kShortOfSink},
-    {"page_off_by_one", kNextPage, kMma32, kPrompt, Needs::kPages, Gate::kShapes, kOtherKeys},
+    {"sink_left_out", kSinkLeftOut, kMma32, kPrefill, Needs::kSinks, Gate::kShapes, kShortOfSink},
+    {"page_off_by_one", kNextPage, kMma32, kPrefill, Needs::kPages, Gate::kShapes, kOtherKeys},
 };
 
 // Neighbours in the batch are of other streams, so that they do not see each other's keys.
@@ -111,7 +111,7 @@ void add_decode_rows(DecodeRecipe& recipe) {
 }
 
 // Two sequences whose windows and rings have moved on; with `hi`, an image over a block's edge.
-void add_prompt_rows(DecodeRecipe& recipe, bool image) {
+void add_prefill_rows(DecodeRecipe& recipe, bool image) {
   recipe.kv_heads = 2;
   for (const auto& [stream, p0, rows] : {std::tuple{0, 3'000, 70}, std::tuple{1, 1'250, 18}}) {
     for (std::int32_t i = 0; i < rows; ++i) {
@@ -153,7 +153,7 @@ DecodeCase control_case(const Control& control) {
   if (control.form == Form::kDecode) {
     add_decode_rows(made.recipe);
   } else {
-    add_prompt_rows(made.recipe, control.needs == Needs::kHi);
+    add_prefill_rows(made.recipe, control.needs == Needs::kHi);
   }
   if (control.gate == Gate::kNonFinite && control.form == Form::kDecode) {
     // Heads that share a block, in each way that a launch may be spread: tile64 folds 512 values at

@@ -29,7 +29,7 @@ struct Control {
 /// Every planted fault of every arithmetic and form.
 std::span<const Control> controls();
 
-/// "window_early (tile64 prompt)"
+/// "window_early (tile64 prefill)"
 std::string name_of(const Control& control);
 
 /// What became of one control.

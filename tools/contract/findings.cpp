@@ -29,12 +29,12 @@ constexpr std::string_view kSharedFile =
     "outputs take five more";
 
 bool is_tile64_p32_of_128(const WindowRowsShape& shape, Switch generic) {
-  return shape.arith == Arith::kTile64 && shape.form == Form::kPrompt && shape.head_dim == 128 &&
+  return shape.arith == Arith::kTile64 && shape.form == Form::kPrefill && shape.head_dim == 128 &&
          shape.p32 == Switch::kOn && generic == Switch::kOff;
 }
 
 constexpr Finding kFindings[] = {
-    {"broach_window_rows_tile64_prompt",
+    {"broach_window_rows_tile64_prefill",
      "sm_90a",
      "20 bytes in local memory",
      kSharedFile,

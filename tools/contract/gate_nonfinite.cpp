@@ -16,7 +16,7 @@ namespace {
 
 // More only repeat what these show.
 constexpr std::int32_t kRows = 5;
-constexpr std::int32_t kPromptRows = 40;  // Three bands of a block.
+constexpr std::int32_t kPrefillRows = 40;  // Three bands of a block.
 
 // A change of the inputs, and which (row, query head) can see it.
 struct Plant {
@@ -173,7 +173,7 @@ std::string disturbed(const DecodeProblem& problem, const Plant& plant,
 }
 
 // The part of a case that the gate works with. Of a decode: rows spread over it, so that streams
-// and edges differ. Of a prompt: the first rows of its sequences, which share blocks and see each
+// and edges differ. Of a prefill: the first rows of its sequences, which share blocks and see each
 // other's keys; an image that goes on behind them ends with them.
 DecodeRecipe few_rows(const DecodeRecipe& recipe) {
   DecodeRecipe few = recipe;
@@ -188,7 +188,7 @@ DecodeRecipe few_rows(const DecodeRecipe& recipe) {
     return few;
   }
   few.sequence_rows.clear();
-  std::int32_t left = kPromptRows;
+  std::int32_t left = kPrefillRows;
   std::size_t begin = 0;
   for (const std::int32_t rows : recipe.sequence_rows) {
     const std::int32_t taken = std::min(rows, left);
@@ -227,11 +227,11 @@ Result<std::vector<std::uint16_t>> run_all_ways(const GateInput& input,
   return first;
 }
 
-// The rows whose outputs are judged by range under plant `nth`: a prompt has many that see the
+// The rows whose outputs are judged by range under plant `nth`: a prefill has many that see the
 // same, and each plant takes others of them. Bits are compared in all rows.
 std::vector<std::int32_t> judged_rows(const DecodeProblem& problem, std::int32_t most_keys_row,
                                       std::size_t nth) {
-  if (!problem.is_prompt()) return first_rows(problem.rows);
+  if (!problem.is_prefill()) return first_rows(problem.rows);
   constexpr std::int32_t kStep = 5;
   std::vector<std::int32_t> rows{most_keys_row};
   for (auto row = static_cast<std::int32_t>(nth % kStep); row < problem.rows; row += kStep) {

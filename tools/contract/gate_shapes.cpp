@@ -139,7 +139,7 @@ GateReport gate_shapes(const GateInput& input) {
   check_placement(trial);
   check_spread(trial);
   check_variants(trial);
-  if (trial.problem().is_prompt()) check_prompt_promises(trial);
+  if (trial.problem().is_prefill()) check_prefill_promises(trial);
   return report;
 }
 

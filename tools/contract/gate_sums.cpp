@@ -44,7 +44,7 @@ void compare(const DecodeProblem& p, const std::vector<std::uint16_t>& out, std:
 
 // Says what an accumulator of a narrower type would have given, so that a reader knows what the
 // gate separates.
-void note_narrow(const DecodeProblem& p, specializer::MatrixStep step, Narrow narrow,
+void note_narrow(const DecodeProblem& p, specializer::MmaStep step, Narrow narrow,
                  std::string_view name, GateReport& report) {
   std::uint64_t seen = 0;
   std::uint64_t outputs = 0;
@@ -77,7 +77,7 @@ void note_narrow(const DecodeProblem& p, specializer::MatrixStep step, Narrow na
 
 void check_cancelling(const GateInput& input, DecodeProblem problem, GateReport& report) {
   set_values_cancelling(problem);
-  const specializer::MatrixStep step = input.kernel->bench().device->target().matrix_step;
+  const specializer::MmaStep step = input.kernel->bench().device->target().mma_step;
   const auto ratio = static_cast<std::int32_t>(problem.shape.gqa_ratio);
   const std::int32_t dims = problem.head_dim();
   // Of the one row, by KV head: the queries do not matter.
@@ -145,7 +145,7 @@ GateReport gate_sums(const GateInput& input) {
           [&](std::int32_t row, std::int32_t, std::int32_t d) {
             return exact[static_cast<std::size_t>(row * kMirroredDims + d % kMirroredDims)];
           });
-  const specializer::MatrixStep step = input.kernel->bench().device->target().matrix_step;
+  const specializer::MmaStep step = input.kernel->bench().device->target().mma_step;
   note_narrow(problem, step, as_f16, "f16", report);
   note_narrow(problem, step, as_bf16, "bf16", report);
   return report;

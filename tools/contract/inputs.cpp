@@ -132,7 +132,7 @@ Result<void> Maker::lay_out_sequences() {
   }
   if (p.offsets.back() == p.rows && p.rows > 0) return {};
   return Error{ErrorCode::kInvalidArgument,
-               "a prompt of " + std::to_string(p.rows) + " rows has sequences of " +
+               "a prefill of " + std::to_string(p.rows) + " rows has sequences of " +
                    std::to_string(p.offsets.back()) + " rows in all",
                ""};
 }

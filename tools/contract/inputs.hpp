@@ -38,8 +38,8 @@ struct DecodeRecipe {
   WindowRowsShape shape;
   std::int32_t kv_heads = 1;
   std::vector<RowAt> rows;
-  std::vector<std::int32_t> sequence_rows;   ///< Prompt: rows of each sequence, one after another.
-  bool passes_hi = false;                    ///< Prompt: gives the launch every row's last key.
+  std::vector<std::int32_t> sequence_rows;   ///< Prefill: rows of each sequence, one after another.
+  bool passes_hi = false;                    ///< Prefill: gives the launch every row's last key.
   std::vector<std::int32_t> slot_of_stream;  ///< Distinct; empty: stream i in slot i.
   std::int32_t slot_count = 0;               ///< 0: one more than the greatest slot used.
   std::int32_t length = 0;                   ///< Positions a slot; 0: the least that works.
@@ -54,7 +54,7 @@ struct DecodeRecipe {
 /// Makes the numbers.
 ///
 /// Errors:  kInvalidArgument when two rows of a stream cannot both have their keys in its ring, the
-///          length is too short for a position, or a prompt's sequences do not make up its rows.
+///          length is too short for a position, or a prefill's sequences do not make up its rows.
 Result<DecodeProblem> make_decode(const DecodeRecipe& recipe);
 
 }  // namespace broach::contract

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "runtime/window_rows/decode_args.hpp"
-#include "runtime/window_rows/prompt_args.hpp"
+#include "runtime/window_rows/prefill_args.hpp"
 #include "specializer/shape.hpp"
 
 namespace broach::contract {
@@ -39,9 +39,9 @@ Decoder Kernel::decoder(std::shared_ptr<const runtime::DecodeLaunch> launch) con
             if (auto sound = runtime::check_decode_args(shape_, args); !sound) return sound;
             return launch->launch(args, nullptr);
           },
-          [this, launch](const PromptArgs& args) -> Result<void> {
-            if (auto sound = runtime::check_prompt_args(shape_, args); !sound) return sound;
-            return launch->launch_prompt(args, nullptr);
+          [this, launch](const PrefillArgs& args) -> Result<void> {
+            if (auto sound = runtime::check_prefill_args(shape_, args); !sound) return sound;
+            return launch->launch_prefill(args, nullptr);
           }};
 }
 

@@ -57,11 +57,11 @@ Result<DeviceBytes> DeviceBytes::copy_of(runtime::Device& device, std::span<cons
 
 Result<DeviceProblem> DeviceProblem::upload(runtime::Device& device, const DecodeProblem& problem) {
   DeviceProblem uploaded(device);
-  // A prompt's positions and slots have an entry a sequence, its first row's.
+  // A prefill's positions and slots have an entry a sequence, its first row's.
   std::vector<std::int32_t> positions = problem.positions;
   std::vector<std::int32_t> slots = problem.slots;
   std::vector<std::int32_t> hi;
-  if (problem.is_prompt()) {
+  if (problem.is_prefill()) {
     for (std::size_t i = 0; i + 1 < problem.offsets.size(); ++i) {
       const auto row = static_cast<std::size_t>(problem.offsets[i]);
       positions[i] = problem.positions[row];
@@ -96,7 +96,7 @@ Result<DeviceProblem> DeviceProblem::upload(runtime::Device& device, const Decod
   args.positions = integers(4);
   if (!problem.page_table.empty()) args.page_table = integers(5);
   if (!hi.empty()) uploaded.args_.hi = integers(6);
-  if (problem.is_prompt()) {
+  if (problem.is_prefill()) {
     uploaded.args_.offsets = integers(7);
     uploaded.args_.sequences = problem.sequences();
   }
@@ -114,12 +114,12 @@ Result<DeviceProblem> DeviceProblem::upload(runtime::Device& device, const Decod
 }
 
 Result<DecodeArgs> DeviceProblem::args(const Decoder& decoder) {
-  auto ready = prompt_args(decoder);
+  auto ready = prefill_args(decoder);
   if (!ready) return ready.error();
   return ready->common;
 }
 
-Result<PromptArgs> DeviceProblem::prompt_args(const Decoder& decoder) {
+Result<PrefillArgs> DeviceProblem::prefill_args(const Decoder& decoder) {
   DecodeArgs& common = args_.common;
   const std::size_t needed = decoder.workspace_bytes(common.rows, common.kv_heads, common.max_keys);
   if (outputs_.size() == 1 || outputs_[1].size() < needed + kGuardBytes) {
@@ -133,12 +133,12 @@ Result<PromptArgs> DeviceProblem::prompt_args(const Decoder& decoder) {
   return args_;
 }
 
-Result<void> DeviceProblem::launch(const Decoder& decoder, const PromptArgs& args) const {
-  return args.sequences > 0 ? decoder.prompt(args) : decoder.decode(args.common);
+Result<void> DeviceProblem::launch(const Decoder& decoder, const PrefillArgs& args) const {
+  return args.sequences > 0 ? decoder.prefill(args) : decoder.decode(args.common);
 }
 
 Result<std::vector<std::uint16_t>> DeviceProblem::run(const Decoder& decoder, Poison poison) {
-  auto ready = prompt_args(decoder);
+  auto ready = prefill_args(decoder);
   if (!ready) return ready.error();
   const std::size_t used[] = {sizes_.out_elems() * 2, ready->common.workspace_bytes};
   for (std::size_t i = 0; i < 2; ++i) {

@@ -42,7 +42,7 @@ struct Decoder {
   std::function<std::size_t(std::int32_t rows, std::int32_t kv_heads, std::int32_t max_keys)>
       workspace_bytes;
   std::function<Result<void>(const DecodeArgs& args)> decode;
-  std::function<Result<void>(const PromptArgs& args)> prompt = {};  ///< Of form=prompt.
+  std::function<Result<void>(const PrefillArgs& args)> prefill = {};  ///< Of form=prefill.
 };
 
 /// What outputs and workspace hold before a launch. Two runs with different poisons differ wherever
@@ -66,16 +66,16 @@ class DeviceProblem {
   ///          the workspace, or the padding between outputs.
   Result<std::vector<std::uint16_t>> run(const Decoder& decoder, Poison poison);
 
-  /// The arguments of a launch, for timing; a prompt's have a decode's as `common`.
+  /// The arguments of a launch, for timing; a prefill's have a decode's as `common`.
   ///
   /// Errors:  as `run`'s allocation of the workspace.
   Result<DecodeArgs> args(const Decoder& decoder);
-  Result<PromptArgs> prompt_args(const Decoder& decoder);
+  Result<PrefillArgs> prefill_args(const Decoder& decoder);
 
   /// Launches once, without waiting for the end.
   ///
   /// Errors:  the launch's.
-  Result<void> launch(const Decoder& decoder, const PromptArgs& args) const;
+  Result<void> launch(const Decoder& decoder, const PrefillArgs& args) const;
 
  private:
   explicit DeviceProblem(runtime::Device& device) noexcept : device_(&device) {}
@@ -85,7 +85,7 @@ class DeviceProblem {
   DecodeProblem sizes_;  // Without q, k and v.
   std::vector<DeviceBytes> inputs_;
   std::vector<DeviceBytes> outputs_;  // The outputs, then the workspace.
-  PromptArgs args_;
+  PrefillArgs args_;
 };
 
 }  // namespace broach::contract

@@ -20,7 +20,7 @@ constexpr NamedSchedule kSchedules[] = {{"folded in the block", {Fold::kInBlock,
 
 Result<std::vector<LaunchWay>> launch_ways(const Kernel& kernel) {
   std::vector<LaunchWay> ways;
-  if (kernel.shape().arith != Arith::kTile64 || kernel.shape().form == Form::kPrompt) {
+  if (kernel.shape().arith != Arith::kTile64 || kernel.shape().form == Form::kPrefill) {
     ways.push_back({"", kernel.decoder()});
     return ways;
   }

@@ -72,7 +72,7 @@ DecodeProblem DecodeProblem::take(const std::vector<std::int32_t>& chosen) const
     taken.last_keys.push_back(last_key(chosen[i]));
     taken.max_keys = std::max(taken.max_keys, taken.last_keys.back() + 1);
   }
-  if (is_prompt()) taken.offsets = first_rows(taken.rows + 1);
+  if (is_prefill()) taken.offsets = first_rows(taken.rows + 1);
   return taken;
 }
 

@@ -9,9 +9,9 @@
 
 namespace broach::contract {
 
-/// A launch, decode or prompt, with every byte of its inputs on the host's side.
+/// A launch, decode or prefill, with every byte of its inputs on the host's side.
 ///
-/// Shapes:  as broach::DecodeArgs and PromptArgs give them, but positions, slots and last_keys are
+/// Shapes:  as broach::DecodeArgs and PrefillArgs give them, but positions, slots and last_keys are
 ///          [rows] in both forms; the vectors are as long as the strides reach, so that padding
 ///          between rows and heads is part of them.
 /// Units:   strides in elements.
@@ -32,8 +32,8 @@ struct DecodeProblem {
   std::vector<std::uint16_t> q, k, v;
   std::vector<std::int32_t> positions, slots, page_table;
   std::vector<std::int32_t> last_keys;  ///< The last position each row sees; empty: its own.
-  std::vector<std::int32_t> offsets;    ///< Prompt: first row of each sequence, then `rows`.
-  bool passes_hi = false;               ///< Prompt: whether the launch gets `hi`, the last keys.
+  std::vector<std::int32_t> offsets;    ///< Prefill: first row of each sequence, then `rows`.
+  bool passes_hi = false;               ///< Prefill: whether the launch gets `hi`, the last keys.
   std::vector<float> sinks;
 
   std::int32_t heads() const noexcept {
@@ -46,9 +46,9 @@ struct DecodeProblem {
   std::int32_t last_key(std::int32_t row) const noexcept {
     return (last_keys.empty() ? positions : last_keys)[static_cast<std::size_t>(row)];
   }
-  bool is_prompt() const noexcept { return !offsets.empty(); }
+  bool is_prefill() const noexcept { return !offsets.empty(); }
   std::int32_t sequences() const noexcept {
-    return is_prompt() ? static_cast<std::int32_t>(offsets.size()) - 1 : 0;
+    return is_prefill() ? static_cast<std::int32_t>(offsets.size()) - 1 : 0;
   }
 
   /// Where q of (row, query head) starts.
@@ -65,12 +65,12 @@ struct DecodeProblem {
   /// Elements from the first output to one past the last.
   std::size_t out_elems() const noexcept;
 
-  /// The same launch with these rows only, in this order, over the same caches. In a prompt each
+  /// The same launch with these rows only, in this order, over the same caches. In a prefill each
   /// becomes a sequence of its own, so it has to see no key behind its own position.
   DecodeProblem take(const std::vector<std::int32_t>& chosen) const;
 
-  /// The same prompt with one more cut: the sequence of row `at` ends before it, and another begins
-  /// with it. No row before the cut may see a key behind it.
+  /// The same prefill with one more cut: the sequence of row `at` ends before it, and another
+  /// begins with it. No row before the cut may see a key behind it.
   DecodeProblem cut(std::int32_t at) const;
 
   /// The arguments without any pointer.

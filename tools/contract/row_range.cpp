@@ -12,8 +12,8 @@ namespace broach::contract {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr std::size_t kStepDims = 16;  // Dims a k16 matrix step.
-constexpr std::size_t kStepKeys = 16;  // Keys a k16 matrix step of P x V, at absolute positions.
+constexpr std::size_t kStepDims = 16;  // Dims a k16 MMA step.
+constexpr std::size_t kStepKeys = 16;  // Keys a k16 MMA step of P x V, at absolute positions.
 
 // A score in float64 and how far the form's score may lie from it.
 struct Score {
@@ -177,7 +177,7 @@ struct Sums {
   std::vector<double> moved;      // sum e_j |v_j - out|
   std::vector<double> magnitude;  // sum (w_j + e_j) |v_j|
   std::vector<double> tile;       // sum w_j v_j of the tile so far
-  std::vector<double> steps;      // sum over the matrix steps of P x V of |the tile so far|
+  std::vector<double> steps;      // sum over the MMA steps of P x V of |the tile so far|
 };
 
 void to_double(const float* from, std::size_t count, double* to) {
@@ -351,7 +351,7 @@ void range_of(const RowView& view, const FormBounds& bounds, RowRange& range) {
   }
 
   // Blocks of 16 keys at absolute positions, as float64: small enough for the L1 cache, and just
-  // what a matrix step holds.
+  // what a MMA step holds.
   const auto first = static_cast<std::size_t>(view.first_position);
   const auto over_blocks = [&](auto&& visit) {
     for (std::size_t from = 0; from < keys;) {

@@ -20,7 +20,7 @@ struct Timing {
 // Each launch is waited for: on the host that is all there is, on a chip it is the latency that an
 // engine sees. Benches time streams of launches.
 Result<Timing> time_launches(runtime::Device& device, const DeviceProblem& problem,
-                             const Decoder& decoder, const PromptArgs& args,
+                             const Decoder& decoder, const PrefillArgs& args,
                              std::int32_t launches) {
   std::vector<double> times;
   for (std::int32_t i = -kUntimedLaunches; i < launches; ++i) {
@@ -53,7 +53,7 @@ Result<RunReport> run_decode(Runtime& runtime, runtime::Device& device, DecodePr
                           return op->workspace_bytes(rows, kv_heads, max_keys);
                         },
                         [&](const DecodeArgs& args) { return op->decode(args, nullptr); },
-                        [&](const PromptArgs& args) { return op->prompt(args, nullptr); }};
+                        [&](const PrefillArgs& args) { return op->prefill(args, nullptr); }};
   auto uploaded = DeviceProblem::upload(device, problem);
   if (!uploaded) return uploaded.error();
   auto out = uploaded->run(decoder, Poison::kNan);
@@ -67,7 +67,7 @@ Result<RunReport> run_decode(Runtime& runtime, runtime::Device& device, DecodePr
   report.range = *range;
   report.out = std::move(*out);
   if (options.timed_launches > 0) {
-    auto args = uploaded->prompt_args(decoder);
+    auto args = uploaded->prefill_args(decoder);
     if (!args) return args.error();
     auto timing = time_launches(device, *uploaded, decoder, *args, options.timed_launches);
     if (!timing) return timing.error();

@@ -8,7 +8,7 @@
 #include "broach/runtime.hpp"
 #include "runtime/device.hpp"
 #include "tools/contract/cases.hpp"
-#include "tools/contract/prompt.hpp"
+#include "tools/contract/prefill.hpp"
 #include "tools/contract/range.hpp"
 
 namespace broach::contract {

@@ -43,7 +43,7 @@ class ShapeTrial {
 /// Rows that see no key behind their own position: they may stand alone.
 std::vector<std::int32_t> own_rows(const DecodeProblem& problem);
 
-/// Promises 3 and 8 of a prompt: cut in two, row by row, and by the decode form.
-void check_prompt_promises(ShapeTrial& trial);
+/// Promises 3 and 8 of a prefill: cut in two, row by row, and by the decode form.
+void check_prefill_promises(ShapeTrial& trial);
 
 }  // namespace broach::contract

@@ -9,11 +9,11 @@ namespace broach::contract {
 namespace {
 
 std::vector<DecodeCase> cases_of(const ArithForm& served, CaseSize size) {
-  const bool prompt = served.form == Form::kPrompt;
+  const bool prefill = served.form == Form::kPrefill;
   std::vector<DecodeCase> cases =
-      prompt ? ragged_prompts(served.arith) : ragged_decodes(served.arith);
+      prefill ? ragged_prefills(served.arith) : ragged_decodes(served.arith);
   std::vector<DecodeCase> more =
-      prompt ? served_prompts(size, served.arith) : served_decodes(size, served.arith);
+      prefill ? served_prefills(size, served.arith) : served_decodes(size, served.arith);
   cases.insert(cases.end(), std::make_move_iterator(more.begin()),
                std::make_move_iterator(more.end()));
   return cases;

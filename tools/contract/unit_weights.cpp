@@ -7,7 +7,7 @@
 #include <set>
 #include <span>
 
-#include "kernel_src/tiles/matrix_step_model.cuh"
+#include "kernel_src/tiles/mma_step_model.cuh"
 #include "tools/contract/number.hpp"
 
 namespace broach::contract {
@@ -47,25 +47,25 @@ float chunk256_sum(std::int32_t first, std::int32_t last, Narrow narrow, Term te
 }
 
 // One k16 step of a chip's matrix unit: weights of 1 (0 where a key is not seen) times values.
-float value_step(specializer::MatrixStep step, Dtype dtype,
+float value_step(specializer::MmaStep step, Dtype dtype,
                  const std::array<std::uint16_t, kStepKeys>& weights,
                  const std::array<std::uint16_t, kStepKeys>& values, float accumulator) {
   const auto run = [&]<class In>(In) {
     const auto bits = std::bit_cast<std::uint32_t>(accumulator);
-    return step == specializer::MatrixStep::kTwoK8
-               ? tiles::matrix_step<In, tiles::TwoK8>(weights.data(), 1, values.data(), 1, bits)
-               : tiles::matrix_step<In, tiles::OneK16>(weights.data(), 1, values.data(), 1, bits);
+    return step == specializer::MmaStep::kTwoK8
+               ? tiles::mma_step<In, tiles::TwoK8>(weights.data(), 1, values.data(), 1, bits)
+               : tiles::mma_step<In, tiles::OneK16>(weights.data(), 1, values.data(), 1, bits);
   };
   return std::bit_cast<float>(dtype == Dtype::kBf16 ? run(tiles::Bf16Format{})
                                                     : run(tiles::F16Format{}));
 }
 
-// tile64's and mma32's sums in their order when every weight is 1: a chain of matrix steps from 0 a
+// tile64's and mma32's sums in their order when every weight is 1: a chain of MMA steps from 0 a
 // tile, tiles folded in order. `value` gives the bits at a position. A narrower accumulator is
 // taken to round once a step. A weight's second half is +0 and its step adds nothing.
 template <class Value>
-float tiles_sum(std::int32_t tile_keys, specializer::MatrixStep step, Dtype dtype,
-                std::int32_t first, std::int32_t last, Narrow narrow, Value value) {
+float tiles_sum(std::int32_t tile_keys, specializer::MmaStep step, Dtype dtype, std::int32_t first,
+                std::int32_t last, Narrow narrow, Value value) {
   const std::uint16_t one = round_to(1, dtype);
   float total = 0;
   for (std::int32_t tile = first / tile_keys; tile <= last / tile_keys; ++tile) {
@@ -163,7 +163,7 @@ void set_values_cancelling(DecodeProblem& p) {
   }
 }
 
-std::uint16_t unit_weight_output(const DecodeProblem& p, specializer::MatrixStep step,
+std::uint16_t unit_weight_output(const DecodeProblem& p, specializer::MmaStep step,
                                  std::int32_t row, std::int32_t head, std::int32_t dim,
                                  Narrow narrow) {
   const std::int32_t first = p.first_key(row);

@@ -44,8 +44,8 @@ float as_f16(float x);
 float as_bf16(float x);
 
 /// The output that the shape's arithmetic gives where every weight is 1, its sums in its own order
-/// on a chip's matrix steps, each partial sum rounded by `narrow`.
-std::uint16_t unit_weight_output(const DecodeProblem& problem, specializer::MatrixStep step,
+/// on a chip's MMA steps, each partial sum rounded by `narrow`.
+std::uint16_t unit_weight_output(const DecodeProblem& problem, specializer::MmaStep step,
                                  std::int32_t row, std::int32_t head, std::int32_t dim,
                                  Narrow narrow = as_fp32);
 

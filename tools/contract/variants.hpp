@@ -20,7 +20,7 @@ struct ShapeVariant {
 std::vector<ShapeVariant> variants_of(const DecodeCase& tried);
 
 /// The same rows by the other form, where the arithmetic promises the same bits in both: a tile64
-/// prompt's decode.
+/// prefill's decode.
 std::optional<WindowRowsShape> other_form(const WindowRowsShape& shape);
 
 }  // namespace broach::contract

@@ -92,7 +92,7 @@ typedef struct broach_runtime_options {
 
 enum { BROACH_OFF = 0, BROACH_ON = 1 };
 enum { BROACH_BF16 = 0, BROACH_F16 = 1 };
-enum { BROACH_FORM_DECODE = 0, BROACH_FORM_PROMPT = 1 };
+enum { BROACH_FORM_DECODE = 0, BROACH_FORM_PREFILL = 1 };
 enum {
   BROACH_ARITH_DEFAULT = 0,
   BROACH_ARITH_CHUNK256 = 1,
@@ -147,11 +147,11 @@ typedef struct broach_window_rows_decode_args {
   uint32_t reserved; /* 0: room for what would otherwise be padding. */
 } broach_window_rows_decode_args;
 
-/* What one prompt launch works on: chunks of several sequences, their rows one after another, by an
- * operator with BROACH_FORM_PROMPT. Row i of a sequence sits at the sequence's position + i and
+/* What one prefill launch works on: chunks of several sequences, their rows one after another, by
+ * an operator with BROACH_FORM_PREFILL. Row i of a sequence sits at the sequence's position + i and
  * sees the keys of its window up to `hi`, else up to its own; the chunks' own keys are in the cache
  * already. Everything that decode has too means the same; no workspace is used. */
-typedef struct broach_window_rows_prompt_args {
+typedef struct broach_window_rows_prefill_args {
   size_t size;
   const void* q; /* [rows, H, D] */
   const void* k; /* [slot_count, length, kv_heads, D]; paged: [page, kv_heads, D] pages */
@@ -176,7 +176,7 @@ typedef struct broach_window_rows_prompt_args {
   int32_t max_keys; /* At least position + 1 of every row; 0: length. */
   float scale;
   float softcap;
-} broach_window_rows_prompt_args;
+} broach_window_rows_prefill_args;
 
 /* "0.1.0", the library's own version. */
 BROACH_C_API const char* broach_version(void);
@@ -212,9 +212,9 @@ BROACH_C_API broach_status broach_window_rows_decode(const broach_window_rows* o
                                                      void* stream, broach_message* message);
 
 /* Launches one chunk of each of several sequences, as broach_window_rows_decode does a step. */
-BROACH_C_API broach_status broach_window_rows_prompt(const broach_window_rows* op,
-                                                     const broach_window_rows_prompt_args* args,
-                                                     void* stream, broach_message* message);
+BROACH_C_API broach_status broach_window_rows_prefill(const broach_window_rows* op,
+                                                      const broach_window_rows_prefill_args* args,
+                                                      void* stream, broach_message* message);
 
 #ifdef __cplusplus
 }

@@ -44,14 +44,14 @@ struct DecodeArgs {
   float softcap = 0.0F;
 };
 
-/// What a prompt launch works on: chunks of several sequences, their rows one after another.
+/// What a prefill launch works on: chunks of several sequences, their rows one after another.
 ///
 /// Row i of a sequence sits at position p0 + i and sees the keys of its window up to `hi`, else up
 /// to its own position. The chunk's own keys are in the cache already.
 ///
 /// Shapes:  `common` as in a decode, but `rows` counts the rows of all sequences, and positions
 ///          (p0) and slots are [sequences]; offsets [sequences + 1]; hi [rows].
-struct PromptArgs {
+struct PrefillArgs {
   DecodeArgs common;                      ///< No workspace is used.
   const std::int32_t* offsets = nullptr;  ///< First row of each sequence, then `common.rows`.
   const std::int32_t* hi = nullptr;       ///< p0 + i <= hi < p0 + the chunk's rows; may be null.
@@ -75,10 +75,10 @@ class BROACH_API WindowRows {
   /// Errors:  kInvalidArgument naming the argument, its value and its bound; kDriver.
   Result<void> decode(const DecodeArgs& args, void* stream) const;
 
-  /// Launches one prompt chunk of each of several sequences; for a shape with form=prompt.
+  /// Launches one prefill chunk of each of several sequences; for a shape with form=prefill.
   ///
   /// Errors:  as decode.
-  Result<void> prompt(const PromptArgs& args, void* stream) const;
+  Result<void> prefill(const PrefillArgs& args, void* stream) const;
 
   const WindowRowsShape& shape() const noexcept;
 

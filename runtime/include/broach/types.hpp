@@ -15,7 +15,7 @@ enum class Dtype : std::uint8_t { kBf16, kF16 };
 enum class Switch : std::uint8_t { kOff, kOn };
 
 /// Which of an operator's two plans a shape asks for.
-enum class Form : std::uint8_t { kDecode, kPrompt };
+enum class Form : std::uint8_t { kDecode, kPrefill };
 
 /// The named arithmetic of a window_rows plan. `kDefault` is the target's own choice.
 ///
@@ -52,7 +52,7 @@ struct WindowRowsShape {
   Dtype dtype = Dtype::kBf16;
   Form form = Form::kDecode;
   Arith arith = Arith::kDefault;
-  Switch p32 = Switch::kOff;      ///< Prompt: P enters P x V as two 16-bit halves.
+  Switch p32 = Switch::kOff;      ///< Prefill: P enters P x V as two 16-bit halves.
   Switch softcap = Switch::kOff;  ///< s <- c * tanh(s / c).
   Switch sinks = Switch::kOff;    ///< One fp32 logit a query head joins the denominator.
   Switch checked = Switch::kOff;  ///< Device-side range checks of positions, slots and pages.

@@ -12,7 +12,7 @@
 #include "tools/contract/gates.hpp"
 #include "tools/contract/launch_ways.hpp"
 #include "tools/contract/number.hpp"
-#include "tools/contract/prompt.hpp"
+#include "tools/contract/prefill.hpp"
 
 namespace broach {
 namespace {
@@ -47,14 +47,14 @@ constexpr Path kPaths[] = {
     {Form::kDecode, Arith::kTile64, 80, 3, 0, kPages, Dtype::kF16, kOff, kOn, kOn, kOff},
     {Form::kDecode, Arith::kTile64, 192, 12, 90, kLinear, Dtype::kBf16, kOff, kOff, kOff, kOn},
     {Form::kDecode, Arith::kTile64, 512, 32, 70, kLinear, Dtype::kBf16, kOn, kOff, kOff, kOff},
-    {Form::kPrompt, Arith::kTile64, 64, 2, 100, ring(166), Dtype::kBf16, kOff, kOff, kOff, kOff},
-    {Form::kPrompt, Arith::kTile64, 80, 3, 0, kPages, Dtype::kF16, kOff, kOn, kOn, kOff},
-    {Form::kPrompt, Arith::kTile64, 192, 1, 70, kLinear, Dtype::kBf16, kOn, kOff, kOff, kOn},
-    {Form::kPrompt, Arith::kTile64, 512, 1, 60, kLinear, Dtype::kBf16, kOn, kOff, kOff, kOff},
-    {Form::kPrompt, Arith::kMma32, 64, 2, 100, ring(166), Dtype::kBf16, kOff, kOff, kOff, kOff},
-    {Form::kPrompt, Arith::kMma32, 80, 3, 0, kPages, Dtype::kF16, kOff, kOn, kOn, kOff},
-    {Form::kPrompt, Arith::kMma32, 192, 1, 70, kLinear, Dtype::kBf16, kOn, kOff, kOff, kOn},
-    {Form::kPrompt, Arith::kMma32, 512, 1, 60, kLinear, Dtype::kBf16, kOn, kOff, kOff, kOff},
+    {Form::kPrefill, Arith::kTile64, 64, 2, 100, ring(166), Dtype::kBf16, kOff, kOff, kOff, kOff},
+    {Form::kPrefill, Arith::kTile64, 80, 3, 0, kPages, Dtype::kF16, kOff, kOn, kOn, kOff},
+    {Form::kPrefill, Arith::kTile64, 192, 1, 70, kLinear, Dtype::kBf16, kOn, kOff, kOff, kOn},
+    {Form::kPrefill, Arith::kTile64, 512, 1, 60, kLinear, Dtype::kBf16, kOn, kOff, kOff, kOff},
+    {Form::kPrefill, Arith::kMma32, 64, 2, 100, ring(166), Dtype::kBf16, kOff, kOff, kOff, kOff},
+    {Form::kPrefill, Arith::kMma32, 80, 3, 0, kPages, Dtype::kF16, kOff, kOn, kOn, kOff},
+    {Form::kPrefill, Arith::kMma32, 192, 1, 70, kLinear, Dtype::kBf16, kOn, kOff, kOff, kOn},
+    {Form::kPrefill, Arith::kMma32, 512, 1, 60, kLinear, Dtype::kBf16, kOn, kOff, kOff, kOff},
 };
 
 WindowRowsShape shape_of(const Path& path) {
@@ -73,15 +73,15 @@ WindowRowsShape shape_of(const Path& path) {
   return shape;
 }
 
-/// Decode: a row within its first tile, one that sees several, one whose ring has wrapped. Prompt:
+/// Decode: a row within its first tile, one that sees several, one whose ring has wrapped. Prefill:
 /// two blocks of one sequence that end with an image, and a sequence of two rows.
 ///
 /// A query that is NaN, and an infinite value that some rows see and others of their block do not.
 DecodeProblem problem_of(const WindowRowsShape& shape) {
-  const bool is_prompt = shape.form == Form::kPrompt;
+  const bool is_prefill = shape.form == Form::kPrefill;
   contract::DecodeRecipe recipe;
-  if (is_prompt) {
-    auto chunks = contract::prompt_of(
+  if (is_prefill) {
+    auto chunks = contract::prefill_of(
         "", shape, 1, {{0, 100, 66, contract::ImageRows{60, 65}}, {1, 0, 2, std::nullopt}});
     REQUIRE(chunks);
     recipe = chunks->recipe;
@@ -95,9 +95,9 @@ DecodeProblem problem_of(const WindowRowsShape& shape) {
   auto made = contract::make_decode(recipe);
   INFO((made ? std::string() : made.error().message));
   REQUIRE(made);
-  const std::int32_t row_of_query = is_prompt ? 7 : 0;
-  const std::int32_t row_of_value = is_prompt ? 62 : 1;
-  const std::int32_t value_at = is_prompt ? 162 : 125;
+  const std::int32_t row_of_query = is_prefill ? 7 : 0;
+  const std::int32_t row_of_value = is_prefill ? 62 : 1;
+  const std::int32_t value_at = is_prefill ? 162 : 125;
   const auto bits = [&](double value) { return contract::round_to(value, shape.dtype); };
   made->q[static_cast<std::size_t>(made->q_at(row_of_query, made->heads() - 1) + 5)] =
       bits(std::nan(""));
@@ -158,7 +158,7 @@ TEST_CASE("every path of every kernel has the host's bits on a GPU",
           "[runtime][cuda][paths][gpu][sanitize]") {
   test::OpenedRuntime cuda("cuda");
   if (!cuda.runtime) BROACH_SKIP(cuda.why);
-  const bool two_k8 = cuda.bench.device->target().matrix_step == specializer::MatrixStep::kTwoK8;
+  const bool two_k8 = cuda.bench.device->target().mma_step == specializer::MmaStep::kTwoK8;
   test::OpenedRuntime host(two_k8 ? "host:step=k8" : "host");
   REQUIRE(host.runtime);
   check_paths(cuda.bench, host.bench);

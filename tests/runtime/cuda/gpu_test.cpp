@@ -34,8 +34,8 @@ std::vector<WindowRowsShape> all_shapes() {
   std::vector<WindowRowsShape> shapes;
   for (const auto& [form, arith] : {std::pair{Form::kDecode, Arith::kChunk256},
                                     {Form::kDecode, Arith::kTile64},
-                                    {Form::kPrompt, Arith::kTile64},
-                                    {Form::kPrompt, Arith::kMma32}}) {
+                                    {Form::kPrefill, Arith::kTile64},
+                                    {Form::kPrefill, Arith::kMma32}}) {
     for (const std::uint32_t head_dim : {64U, 80U, 96U, 112U, 128U, 192U, 256U, 512U}) {
       for (const std::uint32_t gqa_ratio : {1U, 2U, 3U, 5U, 7U, 8U, 12U, 16U, 32U}) {
         WindowRowsShape shape;
@@ -48,7 +48,7 @@ std::vector<WindowRowsShape> all_shapes() {
         if (shape.window != 0) shape.kv_layout = {KvLayoutKind::kRing, 1536};
         shape.softcap = gqa_ratio % 3 == 0 ? Switch::kOn : Switch::kOff;
         shape.sinks = gqa_ratio % 5 == 0 ? Switch::kOn : Switch::kOff;
-        if (form == Form::kPrompt && gqa_ratio % 4 == 0) shape.p32 = Switch::kOn;
+        if (form == Form::kPrefill && gqa_ratio % 4 == 0) shape.p32 = Switch::kOn;
         shapes.push_back(shape);
       }
     }

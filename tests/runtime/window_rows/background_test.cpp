@@ -5,21 +5,21 @@
 #include "tests/kernel_src/tile64_reference.hpp"
 #include "tests/runtime/fixture.hpp"
 #include "tests/runtime/proxy_device.hpp"
-#include "tests/runtime/window_rows/prompt_problem.hpp"
+#include "tests/runtime/window_rows/prefill_problem.hpp"
 
 // First use `background` for tile64's two forms: what is served while the specialised kernel is
 // compiled has its bits, and one generic kernel serves every window, ratio and layout.
 namespace broach {
 namespace {
 
-using test::PromptProblem;
+using test::PrefillProblem;
 
-/// An operator as the problems of these tests launch prompts.
-class PromptOperator {
+/// An operator as the problems of these tests launch prefills.
+class PrefillOperator {
  public:
-  PromptOperator(runtime::Device& device, WindowRows op) : device_(device), op_(std::move(op)) {}
+  PrefillOperator(runtime::Device& device, WindowRows op) : device_(device), op_(std::move(op)) {}
   runtime::Device& device() const { return device_; }
-  Result<void> launch(const PromptArgs& args) const { return op_.prompt(args, nullptr); }
+  Result<void> launch(const PrefillArgs& args) const { return op_.prefill(args, nullptr); }
 
  private:
   runtime::Device& device_;
@@ -52,13 +52,13 @@ WindowRowsShape shape_of(Form form, std::uint32_t ratio, std::uint32_t window, K
   return shape;
 }
 
-std::vector<std::uint16_t> outputs(const PromptProblem& problem, runtime::Device& device,
+std::vector<std::uint16_t> outputs(const PrefillProblem& problem, runtime::Device& device,
                                    const WindowRows& op) {
   if (op.shape().form == Form::kDecode) return problem.decode(DecodeOperator(op));
-  return problem.run(PromptOperator(device, op), problem.whole(), false);
+  return problem.run(PrefillOperator(device, op), problem.whole(), false);
 }
 
-std::vector<std::uint16_t> expected(const PromptProblem& problem) {
+std::vector<std::uint16_t> expected(const PrefillProblem& problem) {
   return problem.expected<test::Tile64Reference>(false);
 }
 
@@ -66,7 +66,7 @@ std::vector<std::uint16_t> expected(const PromptProblem& problem) {
 
 TEST_CASE("both forms are served by one generic kernel, then promoted to the same bits",
           "[runtime][background]") {
-  const Form form = GENERATE(Form::kDecode, Form::kPrompt);
+  const Form form = GENERATE(Form::kDecode, Form::kPrefill);
   const test::TempDir dir;
   auto host = runtime::open_device("host");
   REQUIRE(host);
@@ -90,7 +90,7 @@ TEST_CASE("both forms are served by one generic kernel, then promoted to the sam
   CHECK(first->shape().arith == Arith::kTile64);
   const WindowRows::State* const first_state = state_of(*first);
   REQUIRE(first_state->serving == first_state->first.launch.get());
-  const PromptProblem problem(shapes[0], {{200, 66}, {31, 5}});
+  const PrefillProblem problem(shapes[0], {{200, 66}, {31, 5}});
   const auto generic = outputs(problem, *device, *first);
   CHECK(generic == expected(problem));
   gate.set_value();
@@ -104,7 +104,7 @@ TEST_CASE("both forms are served by one generic kernel, then promoted to the sam
     const auto op = runtime::first_request(*state, shapes[i], nullptr);
     REQUIRE(op);
     CHECK(state_of(*op)->first.key == first_state->first.key);
-    const PromptProblem other(shapes[i], {{200, 66}, {31, 5}});
+    const PrefillProblem other(shapes[i], {{200, 66}, {31, 5}});
     CHECK(outputs(other, *device, *op) == expected(other));
     state->background.drain();
     CHECK(outputs(other, *device, *op) == expected(other));

@@ -1,9 +1,0 @@
-#include "fuzz/limits_target.hpp"
-
-BROACH_FUZZ_TARGET(code_object) {
-  using namespace broach;
-  static const specializer::Plan plan = fuzz::plan_for(
-      "gfx90a", specializer::ArtifactKind::kCodeObject, {{"spill", 256, 0}, {"bounds96", 96, 0}});
-  (void)specializer::read_limits(plan, fuzz::as_bytes(data, size), "").ok();
-  return 0;
-}

@@ -1,0 +1,146 @@
+#pragma once
+
+// The rows of a prefill block: which sequence they belong to, which keys they see, their queries.
+//
+// Block: kPrefillRows consecutive rows of one sequence x one query head; grid = row blocks x query
+// heads.
+
+#include "common/platform.cuh"
+#include "common/warp.cuh"
+#include "tiles/copy.cuh"
+#include "window_rows/keys.cuh"
+#include "window_rows/pieces.cuh"
+
+namespace broach::window_rows {
+
+constexpr int kPrefillThreads = kPrefillWarps * 32;
+constexpr int kPrefillQueryStride = kHeadDim + kRowPad;
+constexpr int kQueryElems = kPrefillRows * (kPanels ? kHeadDim : kPrefillQueryStride);
+
+/// Where element (row, dim) of a block's queries lies, in elements from their start.
+BROACH_DEVICE constexpr int query_at(int row, int dim) {
+  if constexpr (kPanels) {
+    // 64 rows and 64 dims a panel.
+    const int panel = row / 64 * (kHeadDim / kPanelColumns) + dim / kPanelColumns;
+    return panel * 64 * kPanelColumns + panel_at(row % 64, dim % kPanelColumns);
+  } else {
+    return row * kPrefillQueryStride + dim;
+  }
+}
+
+struct PrefillShared {
+  alignas(16) unsigned short q[kQueryElems];
+  alignas(16) unsigned short pieces[kStages * kPieceElems];
+  int last[kPrefillRows];
+  unsigned redo[kPrefillRows];
+  unsigned unclean[4];  // a product that rows share is not finite
+};
+
+/// The rows a block works on. Rows are counted over all sequences.
+struct PrefillTask {
+  int slot;
+  int first_row, rows;    // of this block
+  int position;           // of its first row
+  int sequence_position;  // p0
+  int past;               // first position behind the sequence's chunk
+  int head, kv_head;
+};
+
+/// Finds the block's sequence and rows; false where the grid has more blocks than rows need.
+BROACH_DEVICE bool find_task(Thread thread, const BroachWindowRowsPrefill& params,
+                             PrefillTask& task) {
+  const BroachWindowRowsDecode& p = params.common;
+  // Later rows see more keys: first come those that take longest.
+  int block = static_cast<int>(thread.grid_x() - 1 - thread.block_x());
+  task.head = static_cast<int>(thread.block_y());
+  task.kv_head = task.head / ratio_of(p);
+  for (int sequence = 0; sequence < params.sequences; ++sequence) {
+    const int begin = params.offsets[sequence];
+    const int count = params.offsets[sequence + 1] - begin;
+    const int blocks = (count + kPrefillRows - 1) / kPrefillRows;
+    if (block >= blocks) {
+      block -= blocks;
+      continue;
+    }
+    task.slot = p.slots[sequence];
+    task.first_row = begin + block * kPrefillRows;
+    const int rest = count - block * kPrefillRows;
+    task.rows = rest < kPrefillRows ? rest : kPrefillRows;
+    task.sequence_position = p.positions[sequence];
+    task.position = task.sequence_position + block * kPrefillRows;
+    task.past = task.sequence_position + count;
+    return true;
+  }
+  return false;
+}
+
+/// Keys that row `row` of the block sees; none for rows the block does not have.
+BROACH_DEVICE KeyRange keys_of(const BroachWindowRowsDecode& p, const PrefillTask& task,
+                               const PrefillShared& shared, int row) {
+  if (row >= task.rows) return {0, -1};
+  return {first_key(p, task.position + row), shared.last[row]};
+}
+
+/// Every key that a row from `first_row` to before `end_row` of the block sees, and those between
+/// them: the same for all lanes of a warp.
+BROACH_DEVICE KeyRange keys_of_rows(Thread thread, const BroachWindowRowsDecode& p,
+                                    const PrefillTask& task, const PrefillShared& shared,
+                                    int first_row, int end_row) {
+  int last = -1;
+  BROACH_ROLLED
+  for (int row = first_row + static_cast<int>(thread.lane()); row < end_row; row += 32) {
+    if (row < task.rows && shared.last[row] > last) last = shared.last[row];
+  }
+  BROACH_UNROLL
+  for (unsigned mask = kWarpLanes / 2; mask > 0; mask /= 2) {
+    const int other = shuffle_xor(thread, last, mask);
+    if (other > last) last = other;
+  }
+  return {first_key(p, task.position + first_row), last};
+}
+
+/// Leaves each row's last key in shared memory.
+BROACH_DEVICE void load_last_keys(Thread thread, const BroachWindowRowsPrefill& params,
+                                  const PrefillTask& task, PrefillShared& shared) {
+  const int row = static_cast<int>(thread.index());
+  if (row == 0) shared.unclean[0] = 0;
+  if (row >= kPrefillRows) return;
+  const BroachWindowRowsDecode& p = params.common;
+  if constexpr (kChecked) {
+    const Layout layout = kGeneric ? static_cast<Layout>(p.layout) : kLayout;
+    if (layout == Layout::kRing && task.past - first_key(p, task.sequence_position) > p.length) {
+      fail(thread, "the ring does not hold the window and the chunk's rows", task.past);
+    }
+  }
+  int last = task.position + row;
+  if (row < task.rows) {
+    if (params.hi != nullptr && kControl != Control::kHiIgnored) {
+      last = params.hi[task.first_row + row];
+      if constexpr (kChecked) {
+        if (last < task.position + row || last >= task.past) {
+          fail(thread, "hi is not between the row's position and the chunk's end", last);
+        }
+      }
+    }
+    check_row(thread, p, task.slot, first_key(p, task.position + row), last);
+  }
+  shared.last[row] = last;
+  shared.redo[row] = 0;
+}
+
+BROACH_DEVICE void load_prefill_queries(Thread thread, const BroachWindowRowsDecode& p,
+                                        const PrefillTask& task, PrefillShared& shared) {
+  const unsigned short* const q =
+      p.q + task.first_row * p.q_row_stride + task.head * p.q_head_stride;
+  constexpr int kVectors = kHeadDim / 8;
+  for (int vector = static_cast<int>(thread.index()); vector < kPrefillRows * kVectors;
+       vector += kPrefillThreads) {
+    const int row = vector / kVectors;
+    const int column = vector % kVectors * 8;
+    const bool present = row < task.rows;
+    copy_16_bytes(shared.q + query_at(row, column),
+                  q + (present ? row : 0) * p.q_row_stride + column, present);
+  }
+}
+
+}  // namespace broach::window_rows

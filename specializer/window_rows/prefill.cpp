@@ -1,0 +1,76 @@
+#include "specializer/window_rows/prefill.hpp"
+
+#include <fmt/core.h>
+
+#include <cstdint>
+#include <utility>
+
+#include "kernel_src/window_rows/layout.h"
+#include "specializer/window_rows/kernel_source.hpp"
+
+namespace broach::specializer::window_rows {
+namespace {
+
+constexpr std::string_view kControls[] = {
+    "window_early", "fold_reversed", "fold_unscaled",   "weight_rounded",    "low_half_dropped",
+    "hi_ignored",   "sink_left_out", "page_off_by_one", "whole_block_rerun",
+};
+
+}  // namespace
+
+// Four stages while they fit, then fewer, then half as wide: what is left beside 64 rows of queries
+// is short at head_dim 512 where a block gets 99 KiB.
+PrefillGeometry prefill_geometry(int head_dim, int tile_keys, int piece, bool generic,
+                                 int shared_limit) {
+  using namespace broach::window_rows;
+  PrefillGeometry geometry{piece, kWarpPrefillRows, prefill_warps(head_dim, generic), 4, 0, false};
+  const auto bytes = [&] {
+    return prefill_shared_bytes(head_dim, tile_keys, geometry.piece, geometry.stages);
+  };
+  while (geometry.stages > 2 && bytes() > shared_limit) --geometry.stages;
+  if (bytes() > shared_limit && geometry.piece % 32 == 0) {
+    geometry.piece /= 2;
+    geometry.stages = 4;
+    while (geometry.stages > 2 && bytes() > shared_limit) --geometry.stages;
+  }
+  geometry.shared_bytes = bytes();
+  return geometry;
+}
+
+// As many stages as fit: they are what one warpgroup may be ahead of another by. More than a dozen
+// would hold whole tiles that nobody waits for.
+PrefillGeometry warpgroup_prefill_geometry(int head_dim, int shared_limit) {
+  using namespace broach::window_rows;
+  PrefillGeometry geometry{panel_piece_dims(head_dim),
+                           warpgroup_prefill_rows(head_dim),
+                           prefill_warpgroups(head_dim) * 4,
+                           12,
+                           0,
+                           true};
+  while (warpgroup_prefill_shared_bytes(head_dim, geometry.stages) > shared_limit) {
+    --geometry.stages;
+  }
+  geometry.shared_bytes = warpgroup_prefill_shared_bytes(head_dim, geometry.stages);
+  return geometry;
+}
+
+Rendered render_prefill(const WindowRowsShape& shape, int ratio, const Variant& variant,
+                        std::string_view arith, int tile_keys, const PrefillGeometry& geometry) {
+  KernelSource source(shape, ratio, variant, kControls);
+  source.constant("int", "kTileKeys", tile_keys);
+  source.constant("int", "kPieceDims", geometry.piece);
+  source.constant("bool", "kPanels", geometry.warpgroups);
+  source.constant("int", "kStages", geometry.stages);
+  source.constant("int", "kPrefillRows", geometry.rows);
+  source.constant("int", "kPrefillWarps", geometry.warps);
+  source.constant("int", "kPrefillSharedBytes", geometry.shared_bytes);
+  const std::string_view unit = geometry.warpgroups ? "_warpgroup" : "";
+  KernelEntry entry{fmt::format("broach_window_rows_{}_prefill", arith),
+                    static_cast<std::uint32_t>(geometry.warps) * 32,
+                    static_cast<std::uint32_t>(geometry.shared_bytes)};
+  entry.block_rows = static_cast<std::uint32_t>(geometry.rows);
+  return {std::move(source).finish(fmt::format("window_rows/{}_prefill{}.cuh", arith, unit)),
+          {std::move(entry)}};
+}
+
+}  // namespace broach::specializer::window_rows

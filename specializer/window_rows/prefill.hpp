@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string_view>
+
+#include "specializer/render.hpp"
+
+namespace broach::specializer::window_rows {
+
+/// The constants of a prefill kernel that follow from the shape and the target's shared memory.
+struct PrefillGeometry {
+  int piece;  ///< Dims of a piece.
+  int rows;   ///< Of a block.
+  int warps;
+  int stages;
+  int shared_bytes;
+  bool warpgroups;  ///< Whether they multiply, and not single warps.
+};
+
+/// Warps that multiply, with pieces of `piece` dims, or fewer where shared memory is short.
+PrefillGeometry prefill_geometry(int head_dim, int tile_keys, int piece, bool generic,
+                                 int shared_limit);
+
+/// Warpgroups that multiply tiles of 64 keys.
+PrefillGeometry warpgroup_prefill_geometry(int head_dim, int shared_limit);
+
+/// A prefill in `arith`, "tile64": kernel_src/window_rows/<arith>_prefill.cuh, or
+/// <arith>_prefill_warpgroup.cuh, for `geometry`, with every fault that such a prefill can be
+/// planted with.
+Rendered render_prefill(const WindowRowsShape& shape, int ratio, const Variant& variant,
+                        std::string_view arith, int tile_keys, const PrefillGeometry& geometry);
+
+}  // namespace broach::specializer::window_rows
