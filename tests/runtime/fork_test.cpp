@@ -8,7 +8,7 @@
 #include "specializer/target.hpp"
 #include "tests/runtime/fixture.hpp"
 #include "tests/support/catch.hpp"
-#include "tools/contract/run.hpp"
+#include "tools/contract/window_rows/run.hpp"
 
 namespace broach {
 namespace {

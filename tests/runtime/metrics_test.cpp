@@ -12,8 +12,8 @@
 #include "runtime/metrics.hpp"
 #include "tests/runtime/fixture.hpp"
 #include "tests/support/catch.hpp"
-#include "tools/contract/launch.hpp"
-#include "tools/contract/run.hpp"
+#include "tools/contract/window_rows/launch.hpp"
+#include "tools/contract/window_rows/run.hpp"
 
 namespace broach {
 namespace {

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "tests/support/catch.hpp"
-#include "tools/contract/bounds.hpp"
-#include "tools/contract/row_range.hpp"
+#include "tools/contract/window_rows/bounds.hpp"
+#include "tools/contract/window_rows/row_range.hpp"
 
 using namespace broach;
 using namespace broach::contract;

@@ -7,8 +7,8 @@
 #include "specializer/plan.hpp"
 #include "specializer/target.hpp"
 #include "tests/support/catch.hpp"
-#include "tools/contract/contract.hpp"
-#include "tools/contract/controls.hpp"
+#include "tools/contract/harness/contract.hpp"
+#include "tools/contract/window_rows/controls.hpp"
 
 using namespace broach;
 using namespace broach::contract;

@@ -8,9 +8,9 @@
 #include "tests/support/catch.hpp"
 #include "tests/tools/opened_runtime.hpp"
 #include "tests/tools/program.hpp"
-#include "tools/contract/contract.hpp"
-#include "tools/contract/report.hpp"
-#include "tools/contract/unit_weights.hpp"
+#include "tools/contract/harness/contract.hpp"
+#include "tools/contract/harness/report.hpp"
+#include "tools/contract/window_rows/unit_weights.hpp"
 
 using namespace broach;
 using namespace broach::contract;

@@ -12,8 +12,8 @@
 #include "tests/tools/reference/chunk256.hpp"
 #include "tests/tools/reference/mma_steps.hpp"
 #include "tests/tools/reference/portable_exponential.hpp"
-#include "tools/contract/contract.hpp"
-#include "tools/contract/report.hpp"
+#include "tools/contract/harness/contract.hpp"
+#include "tools/contract/harness/report.hpp"
 
 using namespace broach;
 using namespace broach::contract;

@@ -5,9 +5,9 @@
 #include <span>
 
 #include "tests/support/catch.hpp"
-#include "tools/contract/cases.hpp"
-#include "tools/contract/inputs.hpp"
-#include "tools/contract/number.hpp"
+#include "tools/contract/harness/number.hpp"
+#include "tools/contract/window_rows/cases.hpp"
+#include "tools/contract/window_rows/inputs.hpp"
 
 using namespace broach;
 using namespace broach::contract;

@@ -1,5 +1,5 @@
 // Gate 5 with each of its statements altered in turn: the object, the index, the chip, the device.
-#include "tools/contract/limits.hpp"
+#include "tools/contract/harness/limits.hpp"
 
 #include <SQLiteCpp/SQLiteCpp.h>
 
@@ -16,11 +16,11 @@
 #include "specializer/target.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/tools/opened_runtime.hpp"
-#include "tools/contract/contract.hpp"
-#include "tools/contract/findings.hpp"
-#include "tools/contract/limit_checks.hpp"
-#include "tools/contract/limits_scope.hpp"
-#include "tools/contract/report.hpp"
+#include "tools/contract/harness/contract.hpp"
+#include "tools/contract/harness/findings.hpp"
+#include "tools/contract/harness/limit_checks.hpp"
+#include "tools/contract/harness/report.hpp"
+#include "tools/contract/window_rows/limits_scope.hpp"
 
 using namespace broach;
 using namespace broach::contract;

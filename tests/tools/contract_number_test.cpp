@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "tests/support/catch.hpp"
-#include "tools/contract/number.hpp"
+#include "tools/contract/harness/number.hpp"
 
 using namespace broach;
 using namespace broach::contract;

@@ -4,10 +4,10 @@
 
 #include "tests/support/catch.hpp"
 #include "tests/tools/reference/mma_steps.hpp"
-#include "tools/contract/cases.hpp"
-#include "tools/contract/gates.hpp"
-#include "tools/contract/number.hpp"
-#include "tools/contract/range.hpp"
+#include "tools/contract/harness/number.hpp"
+#include "tools/contract/window_rows/cases.hpp"
+#include "tools/contract/window_rows/gates.hpp"
+#include "tools/contract/window_rows/range.hpp"
 
 using namespace broach;
 using namespace broach::contract;

@@ -5,11 +5,11 @@
 
 #include "tests/support/catch.hpp"
 #include "tests/tools/reference/chunk256.hpp"
-#include "tools/contract/bounds.hpp"
-#include "tools/contract/cases.hpp"
-#include "tools/contract/number.hpp"
-#include "tools/contract/range.hpp"
-#include "tools/contract/row_range.hpp"
+#include "tools/contract/harness/number.hpp"
+#include "tools/contract/window_rows/bounds.hpp"
+#include "tools/contract/window_rows/cases.hpp"
+#include "tools/contract/window_rows/range.hpp"
+#include "tools/contract/window_rows/row_range.hpp"
 
 using namespace broach;
 using namespace broach::contract;

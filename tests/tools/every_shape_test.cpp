@@ -13,9 +13,9 @@
 #include "tests/tools/reference/chunk256.hpp"
 #include "tests/tools/reference/mma_steps.hpp"
 #include "tests/tools/reference/portable_exponential.hpp"
-#include "tools/contract/gates.hpp"
-#include "tools/contract/launch_ways.hpp"
-#include "tools/contract/prefill.hpp"
+#include "tools/contract/window_rows/gates.hpp"
+#include "tools/contract/window_rows/launch_ways.hpp"
+#include "tools/contract/window_rows/prefill.hpp"
 
 using namespace broach;
 using namespace broach::contract;

@@ -10,8 +10,8 @@
 #include "runtime/runtime_state.hpp"
 #include "specializer/plan.hpp"
 #include "tests/support/temp_dir.hpp"
-#include "tools/contract/in_parallel.hpp"
-#include "tools/contract/kernel.hpp"
+#include "tools/contract/harness/in_parallel.hpp"
+#include "tools/contract/window_rows/kernel.hpp"
 
 namespace broach::test {
 

@@ -11,9 +11,9 @@
 #include "runtime/runtime_state.hpp"
 #include "specializer/host_model.hpp"
 #include "tools/broach/toolchains.hpp"
-#include "tools/contract/contract.hpp"
-#include "tools/contract/limits_scope.hpp"
-#include "tools/contract/report.hpp"
+#include "tools/contract/harness/contract.hpp"
+#include "tools/contract/harness/report.hpp"
+#include "tools/contract/window_rows/limits_scope.hpp"
 
 namespace broach::tool {
 namespace {

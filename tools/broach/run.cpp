@@ -13,7 +13,7 @@
 #include "tools/broach/format.hpp"
 #include "tools/broach/records.hpp"
 #include "tools/broach/shape_words.hpp"
-#include "tools/contract/run.hpp"
+#include "tools/contract/window_rows/run.hpp"
 
 namespace broach::tool {
 namespace {

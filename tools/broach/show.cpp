@@ -6,7 +6,7 @@
 #include "tools/broach/format.hpp"
 #include "tools/broach/key_fields.hpp"
 #include "tools/broach/records.hpp"
-#include "tools/contract/report.hpp"
+#include "tools/contract/harness/report.hpp"
 
 namespace broach::tool {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "broach/options.hpp"
 #include "specializer/forge.hpp"
-#include "tools/contract/toolchains.hpp"
+#include "tools/contract/harness/toolchains.hpp"
 
 namespace broach::tool {
 

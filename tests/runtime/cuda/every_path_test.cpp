@@ -9,10 +9,10 @@
 #include "specializer/shape.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/tools/opened_runtime.hpp"
-#include "tools/contract/gates.hpp"
-#include "tools/contract/launch_ways.hpp"
-#include "tools/contract/number.hpp"
-#include "tools/contract/prefill.hpp"
+#include "tools/contract/harness/number.hpp"
+#include "tools/contract/window_rows/gates.hpp"
+#include "tools/contract/window_rows/launch_ways.hpp"
+#include "tools/contract/window_rows/prefill.hpp"
 
 namespace broach {
 namespace {

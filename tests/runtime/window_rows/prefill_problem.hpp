@@ -16,7 +16,7 @@
 #include "tests/kernel_src/step_reference.hpp"
 #include "tests/runtime/window_rows/compiled_kernel.hpp"
 #include "tests/support/catch.hpp"
-#include "tools/contract/launch.hpp"
+#include "tools/contract/window_rows/launch.hpp"
 
 namespace broach::test {
 

@@ -8,7 +8,7 @@
 #include <span>
 
 #include "tests/tools/reference/portable_exponential.hpp"
-#include "tools/contract/number.hpp"
+#include "tools/contract/harness/number.hpp"
 
 namespace broach::test {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "tools/contract/problem.hpp"
+#include "tools/contract/window_rows/problem.hpp"
 
 namespace broach::test {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "specializer/target.hpp"
-#include "tools/contract/problem.hpp"
+#include "tools/contract/window_rows/problem.hpp"
 
 namespace broach::test {
 

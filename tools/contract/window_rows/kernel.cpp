@@ -1,0 +1,61 @@
+#include "tools/contract/window_rows/kernel.hpp"
+
+#include <utility>
+
+#include "runtime/window_rows/decode_args.hpp"
+#include "runtime/window_rows/prefill_args.hpp"
+#include "specializer/shape.hpp"
+
+namespace broach::contract {
+
+Result<Kernel> Kernel::load(const Bench& bench, const WindowRowsShape& shape,
+                            const specializer::Variant& variant, std::uint32_t spread_over) {
+  const specializer::Target& target = bench.device->target();
+  auto plan = specializer::plan(shape, target, variant);
+  if (!plan) return plan.error();
+  auto loaded =
+      runtime::load_plan(*bench.forge, *bench.device, *plan, specializer::OnMiss::kCompile);
+  if (!loaded) return loaded.error();
+  runtime::record_live_limits(bench.forge->cache(), *bench.device, loaded->artifact.object->key.key,
+                              loaded->live);
+  Kernel kernel;
+  kernel.bench_ = bench;
+  kernel.shape_ = specializer::resolved(shape, target);
+  kernel.plan_ = std::move(*plan);
+  kernel.loaded_ = std::move(*loaded);
+  auto launch =
+      runtime::make_decode_launch(kernel.shape_, kernel.plan_, *kernel.loaded_.module,
+                                  spread_over > 0 ? spread_over : bench.device->multiprocessors());
+  if (!launch) return launch.error();
+  kernel.launch_ = std::move(*launch);
+  return kernel;
+}
+
+Decoder Kernel::decoder(std::shared_ptr<const runtime::DecodeLaunch> launch) const {
+  return {[launch](std::int32_t rows, std::int32_t kv_heads, std::int32_t max_keys) {
+            return launch->workspace_bytes(rows, kv_heads, max_keys);
+          },
+          [this, launch](const DecodeArgs& args) -> Result<void> {
+            if (auto sound = runtime::check_decode_args(shape_, args); !sound) return sound;
+            return launch->launch(args, nullptr);
+          },
+          [this, launch](const PrefillArgs& args) -> Result<void> {
+            if (auto sound = runtime::check_prefill_args(shape_, args); !sound) return sound;
+            return launch->launch_prefill(args, nullptr);
+          }};
+}
+
+Result<Decoder> Kernel::decoder(const runtime::Tile64Schedule& schedule) const {
+  auto launch = runtime::make_tile64_launch(shape_, plan_, *loaded_.module,
+                                            bench_.device->multiprocessors(), schedule);
+  if (!launch) return launch.error();
+  return decoder(std::shared_ptr<const runtime::DecodeLaunch>(std::move(*launch)));
+}
+
+Result<std::vector<std::uint16_t>> Kernel::run(const DecodeProblem& problem, Poison poison) const {
+  auto uploaded = DeviceProblem::upload(*bench_.device, problem);
+  if (!uploaded) return uploaded.error();
+  return uploaded->run(decoder(), poison);
+}
+
+}  // namespace broach::contract

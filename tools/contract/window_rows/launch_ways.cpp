@@ -1,0 +1,35 @@
+#include "tools/contract/window_rows/launch_ways.hpp"
+
+#include <string_view>
+#include <utility>
+
+namespace broach::contract {
+namespace {
+
+using Fold = runtime::Tile64Schedule::Fold;
+
+struct NamedSchedule {
+  std::string_view name;
+  runtime::Tile64Schedule schedule;
+};
+constexpr NamedSchedule kSchedules[] = {{"folded in the block", {Fold::kInBlock, 1}},
+                                        {"folded by the last block", {Fold::kByLast, 2}},
+                                        {"folded by a second kernel", {Fold::kByKernel, 3}}};
+
+}  // namespace
+
+Result<std::vector<LaunchWay>> launch_ways(const Kernel& kernel) {
+  std::vector<LaunchWay> ways;
+  if (kernel.shape().arith != Arith::kTile64 || kernel.shape().form == Form::kPrefill) {
+    ways.push_back({"", kernel.decoder()});
+    return ways;
+  }
+  for (const NamedSchedule& one : kSchedules) {
+    auto decoder = kernel.decoder(one.schedule);
+    if (!decoder) return decoder.error();
+    ways.push_back({std::string(one.name), std::move(*decoder)});
+  }
+  return ways;
+}
+
+}  // namespace broach::contract

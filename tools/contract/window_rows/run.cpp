@@ -1,0 +1,81 @@
+#include "tools/contract/window_rows/run.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <utility>
+
+#include "tools/contract/window_rows/launch.hpp"
+
+namespace broach::contract {
+namespace {
+
+constexpr std::int32_t kUntimedLaunches = 2;  // Caches and clocks settle.
+
+struct Timing {
+  double median_us = 0;
+  double spread_us = 0;
+};
+
+// Each launch is waited for: on the host that is all there is, on a chip it is the latency that an
+// engine sees. Benches time streams of launches.
+Result<Timing> time_launches(runtime::Device& device, const DeviceProblem& problem,
+                             const Decoder& decoder, const PrefillArgs& args,
+                             std::int32_t launches) {
+  std::vector<double> times;
+  for (std::int32_t i = -kUntimedLaunches; i < launches; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    if (auto launched = problem.launch(decoder, args); !launched) return launched.error();
+    if (auto done = device.synchronize(nullptr); !done) return done.error();
+    const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - start;
+    if (i >= 0) times.push_back(took.count());
+  }
+  std::sort(times.begin(), times.end());
+  const std::size_t count = times.size();
+  return Timing{times[count / 2], times[count * 3 / 4] - times[count / 4]};
+}
+
+}  // namespace
+
+Result<RunReport> run_decode(Runtime& runtime, runtime::Device& device, const DecodeCase& tried,
+                             const RunOptions& options) {
+  auto problem = make_decode(tried.recipe);
+  if (!problem) return problem.error();
+  return run_decode(runtime, device, std::move(*problem), options);
+}
+
+Result<RunReport> run_decode(Runtime& runtime, runtime::Device& device, DecodeProblem problem,
+                             const RunOptions& options) {
+  auto op = runtime.window_rows(problem.shape);
+  if (!op) return op.error();
+  problem.shape = op->shape();  // A default arithmetic has become the target's.
+  const Decoder decoder{[&](std::int32_t rows, std::int32_t kv_heads, std::int32_t max_keys) {
+                          return op->workspace_bytes(rows, kv_heads, max_keys);
+                        },
+                        [&](const DecodeArgs& args) { return op->decode(args, nullptr); },
+                        [&](const PrefillArgs& args) { return op->prefill(args, nullptr); }};
+  auto uploaded = DeviceProblem::upload(device, problem);
+  if (!uploaded) return uploaded.error();
+  auto out = uploaded->run(decoder, Poison::kNan);
+  if (!out) return out.error();
+
+  RunReport report;
+  report.device = runtime.device_name();
+  report.target = runtime.target_name();
+  auto range = check_decode(problem, *out, options.threads);
+  if (!range) return range.error();
+  report.range = *range;
+  report.out = std::move(*out);
+  if (options.timed_launches > 0) {
+    auto args = uploaded->prefill_args(decoder);
+    if (!args) return args.error();
+    auto timing = time_launches(device, *uploaded, decoder, *args, options.timed_launches);
+    if (!timing) return timing.error();
+    report.median_us = timing->median_us;
+    report.spread_us = timing->spread_us;
+    report.timed_launches = options.timed_launches;
+  }
+  return report;
+}
+
+}  // namespace broach::contract
