@@ -64,8 +64,8 @@ TEST_CASE("keys and look-ups open no driver, and a child forked after them launc
   const int status = status_of_child([&] {
     auto runtime = Runtime::create(test::options_in(dir));
     if (!runtime) return 2;
-    const auto report = contract::run_decode(*runtime, *runtime->state().device,
-                                             contract::ragged_decodes().front());
+    const auto report = contract::window_rows::run_case(
+        *runtime, *runtime->state().device, contract::window_rows::ragged_decodes().front());
     if (!report) return 3;
     return report->range.passed() ? 0 : 4;
   });

@@ -111,8 +111,8 @@ TEST_CASE("a runtime counts and times look-ups, compiles, publishes and loads, a
     CHECK(compile.sum_seconds > 0);
     // A shape that is known, and what is launched through its handle, adds nothing.
     const auto decode = [&] {
-      return contract::run_decode(*runtime, *runtime->state().device,
-                                  contract::ragged_decodes().front());
+      return contract::window_rows::run_case(*runtime, *runtime->state().device,
+                                             contract::window_rows::ragged_decodes().front());
     };
     REQUIRE(decode());
     const std::string before = runtime->metrics().prometheus();

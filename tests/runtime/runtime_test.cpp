@@ -40,9 +40,10 @@ TEST_CASE("a decode on the host lies in float64's range", "[runtime]") {
   auto runtime = Runtime::create(options_in(dir));
   REQUIRE(runtime);
   CHECK(runtime->target_name().starts_with("host-"));
-  const auto cases = contract::ragged_decodes();
+  const auto cases = contract::window_rows::ragged_decodes();
   REQUIRE_FALSE(cases.empty());
-  const auto report = contract::run_decode(*runtime, *runtime->state().device, cases.front());
+  const auto report =
+      contract::window_rows::run_case(*runtime, *runtime->state().device, cases.front());
   REQUIRE(report);
   CHECK(report->range.passed());
   CHECK(report->range.pinned > 0);
@@ -173,8 +174,8 @@ TEST_CASE("background serves a cold shape by the generic kernel, then promotes i
     if (number == 2) opened.wait();
   };
   const auto state = state_on(device, dir, FirstUse::kBackground);
-  const auto recipe = contract::ragged_decodes().front().recipe;
-  auto problem = contract::make_decode(recipe);
+  const auto recipe = contract::window_rows::ragged_decodes().front().recipe;
+  auto problem = contract::window_rows::make_problem(recipe);
   REQUIRE(problem);
   auto made = runtime::first_request(*state, problem->shape, nullptr);
   REQUIRE(made);
@@ -184,9 +185,9 @@ TEST_CASE("background serves a cold shape by the generic kernel, then promotes i
   REQUIRE(op_state != nullptr);
   CHECK(op_state->serving == op_state->first.launch.get());
 
-  auto uploaded = contract::DeviceProblem::upload(*device, *problem);
+  auto uploaded = contract::window_rows::DeviceProblem::upload(*device, *problem);
   REQUIRE(uploaded);
-  const contract::Decoder decoder{
+  const contract::window_rows::Decoder decoder{
       [&](std::int32_t rows, std::int32_t kv_heads, std::int32_t max_keys) {
         return op.workspace_bytes(rows, kv_heads, max_keys);
       },

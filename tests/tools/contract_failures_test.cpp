@@ -10,19 +10,24 @@
 #include "tests/tools/program.hpp"
 #include "tools/contract/harness/contract.hpp"
 #include "tools/contract/harness/report.hpp"
+#include "tools/contract/window_rows/controls.hpp"
+#include "tools/contract/window_rows/family.hpp"
+#include "tools/contract/window_rows/gates.hpp"
 #include "tools/contract/window_rows/unit_weights.hpp"
 
 using namespace broach;
 using namespace broach::contract;
+using namespace broach::contract::window_rows;
 
 namespace {
 
 constexpr std::string_view kFault = "merge_unscaled";
 
-const Control& planted_fault() {
-  const auto found = std::find_if(controls().begin(), controls().end(),
-                                  [](const Control& one) { return one.name == kFault; });
-  REQUIRE(found != controls().end());
+const PlantedFault& fault_named(std::string_view name) {
+  const auto faults = planted_faults();
+  const auto found = std::find_if(faults.begin(), faults.end(),
+                                  [&](const PlantedFault& one) { return one.name == name; });
+  REQUIRE(found != faults.end());
   return *found;
 }
 
@@ -72,7 +77,7 @@ TEST_CASE("the command ends with 0 when its control is red and with 1 when it is
 
   const test::OpenedRuntime host("host");
   REQUIRE(host.runtime);
-  const WindowRowsShape shape = control_case(planted_fault()).recipe.shape;
+  const WindowRowsShape shape = control_case(fault_named(kFault)).recipe.shape;
   exchange(host.bench, plan_of(host.bench, shape, ""),
            plan_of(host.bench, shape, std::string(kFault)));
   const test::Ended missed = run_control(host.dir.path());
@@ -85,13 +90,13 @@ TEST_CASE("a gate that fails names the case and the first output that is wrong",
           "[tools][contract][gates]") {
   const test::OpenedRuntime host("host");
   REQUIRE(host.runtime);
-  DecodeCase one = control_case(planted_fault());
+  CaseSpec one = control_case(fault_named(kFault));
   one.name = "a case with a faulty binary";
   one.twins = Twins::kGeneric;
   exchange(host.bench, plan_of(host.bench, one.recipe.shape, std::string(kFault)),
            plan_of(host.bench, one.recipe.shape, ""));
   ContractRequest request;
-  request.cases = {one};
+  request.cases = {case_of(one)};
   const ContractReport report = run_contract(host.bench, request);
   CHECK_FALSE(report.passed());
   CHECK(report.failed() == 1);
@@ -107,14 +112,10 @@ TEST_CASE("tiles folded in the wrong order turn the sums red whatever the device
           "[tools][contract][controls]") {
   const test::OpenedRuntime host("host");
   REQUIRE(host.runtime);
-  const auto found = std::find_if(controls().begin(), controls().end(), [](const Control& one) {
-    return one.name == std::string_view("fold_reversed");
-  });
-  REQUIRE(found != controls().end());
-  const DecodeCase one = control_case(*found);
+  const CaseSpec one = control_case(fault_named("fold_reversed"));
   auto kernel = Kernel::load(host.bench, one.recipe.shape, {"fold_reversed", Switch::kOff});
   REQUIRE(kernel);
-  const GateReport sums = gate_sums({&*kernel, &one, nullptr, {}, 1});
+  const GateReport sums = gate_sums({&*kernel, &one, {nullptr, {}, 1}});
   std::string failures;
   for (const std::string& failure : sums.failures) failures += failure + "\n";
   INFO(failures);
@@ -128,14 +129,14 @@ TEST_CASE("a neighbour that is computed again in float64 shows whatever the devi
   REQUIRE(host.runtime);
   // As the host launches it, and as a chip of 132 multiprocessors does.
   const auto spread = GENERATE(0U, 132U);
-  for (const Control& control : controls()) {
+  for (const PlantedFault& control : planted_faults()) {
     if (control.name != std::string_view("whole_block_rerun")) continue;
-    const DecodeCase one = control_case(control);
+    const CaseSpec one = control_case(control);
     INFO(one.name << " over " << spread);
     auto faulty =
         Kernel::load(host.bench, one.recipe.shape, {"whole_block_rerun", Switch::kOff}, spread);
     REQUIRE(faulty);
-    const GateReport gate = gate_nonfinite({&*faulty, &one, nullptr, {}, 1});
+    const GateReport gate = gate_nonfinite({&*faulty, &one, {nullptr, {}, 1}});
     std::string failures;
     for (const std::string& failure : gate.failures) failures += failure + "\n";
     INFO(failures);
@@ -144,7 +145,7 @@ TEST_CASE("a neighbour that is computed again in float64 shows whatever the devi
     // By construction: nearly every output of the sound kernel has other bits than float64's.
     auto sound = Kernel::load(host.bench, one.recipe.shape, {}, spread);
     REQUIRE(sound);
-    auto problem = make_decode(one.recipe);
+    auto problem = make_problem(one.recipe);
     REQUIRE(problem);
     set_keys_to_zero(*problem);
     set_values_cancelling(*problem);

@@ -12,20 +12,25 @@
 #include "tests/tools/reference/chunk256.hpp"
 #include "tests/tools/reference/mma_steps.hpp"
 #include "tests/tools/reference/portable_exponential.hpp"
+#include "tools/contract/families.hpp"
 #include "tools/contract/harness/contract.hpp"
 #include "tools/contract/harness/report.hpp"
+#include "tools/contract/window_rows/controls.hpp"
+#include "tools/contract/window_rows/family.hpp"
+#include "tools/contract/window_rows/gates.hpp"
 
 using namespace broach;
 using namespace broach::contract;
+using namespace broach::contract::window_rows;
 
 namespace {
 
 using Opened = test::OpenedRuntime;
 
-const DecodeCase& small_case() {
-  static const DecodeCase kCase = [] {
-    DecodeCase made = ragged_decodes()[1];  // D 64, G 8, W 32 in a ring of 48, f16.
-    made.name = "six ragged rows";          // Not the whole case, whose digest is pinned.
+const CaseSpec& small_case() {
+  static const CaseSpec kCase = [] {
+    CaseSpec made = ragged_decodes()[1];  // D 64, G 8, W 32 in a ring of 48, f16.
+    made.name = "six ragged rows";        // Not the whole case, whose digest is pinned.
     made.recipe.rows.resize(6);
     made.twins = Twins::kGeneric;
     return made;
@@ -33,23 +38,30 @@ const DecodeCase& small_case() {
   return kCase;
 }
 
-const Control& control_named(std::string_view name) {
-  const auto found = std::find_if(controls().begin(), controls().end(),
-                                  [&](const Control& one) { return one.name == name; });
-  REQUIRE(found != controls().end());
-  return *found;
+Control control_named(std::string_view name) {
+  const auto faults = planted_faults();
+  const auto found = std::find_if(faults.begin(), faults.end(),
+                                  [&](const PlantedFault& one) { return one.name == name; });
+  REQUIRE(found != faults.end());
+  return control_of(*found);
+}
+
+ContractRequest whole_contract(Sweep sweep) {
+  const auto target = specializer::parse_target("host-x86-64-v3");
+  REQUIRE(target);
+  return contract_of(families(), *target, sweep);
 }
 
 // The problem's arithmetic in plain C++.
-std::vector<std::uint16_t> reference_of(const DecodeProblem& problem) {
+std::vector<std::uint16_t> reference_of(const Problem& problem) {
   return problem.shape.arith == Arith::kChunk256
              ? test::chunk256_reference(problem, test::portable_exponential)
              : test::mma_steps_reference(problem);
 }
 
-void check_against_reference(const Bench& bench, const DecodeCase& one) {
+void check_against_reference(const Bench& bench, const CaseSpec& one) {
   INFO(one.name);
-  auto problem = make_decode(one.recipe);
+  auto problem = make_problem(one.recipe);
   REQUIRE(problem);
   auto kernel = Kernel::load(bench, one.recipe.shape);
   if (!kernel) FAIL(kernel.error().message << kernel.error().detail);
@@ -65,7 +77,7 @@ TEST_CASE("a small kernel passes gates 1 to 4 on the host and leaves a receipt",
   Opened host("host");
   REQUIRE(host.runtime);
   ContractRequest request;
-  request.cases = {small_case()};
+  request.cases = {case_of(small_case())};
   const ContractReport report = run_contract(host.bench, request);
   REQUIRE(report.kernels.size() == 1);
   const KernelReport& kernel = report.kernels.front();
@@ -95,7 +107,7 @@ TEST_CASE("a planted fault turns its gate red, and one that is not planted is mi
   CHECK(early.red);
   // The same gate on the kernel without the fault stays green, which the run reports as missed.
   Control nothing = control_named("window_early");
-  nothing.name = "";
+  nothing.tried = case_of(*spec_of(*nothing.tried));
   const ControlReport missed = try_control(nothing, host.bench, 1);
   INFO(missed.words);
   CHECK_FALSE(missed.red);
@@ -110,10 +122,7 @@ TEST_CASE("a planted fault turns its gate red, and one that is not planted is mi
 TEST_CASE("every planted fault turns its gate red", "[tools][contract][controls][slow]") {
   Opened host("host");
   REQUIRE(host.runtime);
-  for (const Control& control : controls()) {
-    if (!specializer::check(control_case(control).recipe.shape, host.bench.device->target())) {
-      continue;
-    }
+  for (const Control& control : family().controls(host.bench.device->target())) {
     const ControlReport report = try_control(control, host.bench, 0);
     INFO(control.name << ": " << report.words);
     CHECK(report.red);
@@ -125,16 +134,16 @@ TEST_CASE("a wrong digest and a foreign bit fail the shapes gate", "[tools][cont
   REQUIRE(host.runtime);
   auto kernel = Kernel::load(host.bench, small_case().recipe.shape);
   REQUIRE(kernel);
-  auto problem = make_decode(small_case().recipe);
+  auto problem = make_problem(small_case().recipe);
   REQUIRE(problem);
   auto out = kernel->run(*problem);
   REQUIRE(out);
   const std::string digest = digest_of(*problem, *out);
-  DecodeCase one = small_case();
-  CHECK(gate_shapes({&*kernel, &one, nullptr, digest, 1}).passed);
+  CaseSpec one = small_case();
+  CHECK(gate_shapes({&*kernel, &one, {nullptr, digest, 1}}).passed);
   std::string wrong = digest;
   wrong[0] = wrong[0] == '0' ? '1' : '0';
-  CHECK_FALSE(gate_shapes({&*kernel, &one, nullptr, wrong, 1}).passed);
+  CHECK_FALSE(gate_shapes({&*kernel, &one, {nullptr, wrong, 1}}).passed);
 
   std::vector<std::int32_t> same;
   for (std::int32_t row = 0; row < problem->rows; ++row) same.push_back(row);
@@ -151,8 +160,8 @@ TEST_CASE("the host's kernel has the bits of the arithmetic in plain C++",
   REQUIRE(host.runtime);
   check_against_reference(host.bench, small_case());
   check_against_reference(host.bench, ragged_decodes()[2]);  // D 80 has absent lanes.
-  for (DecodeCase tiles : {ragged_decodes(Arith::kTile64)[1], ragged_prefills(Arith::kTile64)[1],
-                           ragged_prefills(Arith::kMma32)[1]}) {
+  for (CaseSpec tiles : {ragged_decodes(Arith::kTile64)[1], ragged_prefills(Arith::kTile64)[1],
+                         ragged_prefills(Arith::kMma32)[1]}) {
     tiles.recipe.rows.resize(16);
     if (tiles.recipe.shape.form == Form::kPrefill) tiles.recipe.sequence_rows = {1, 15};
     check_against_reference(host.bench, tiles);
@@ -163,11 +172,11 @@ TEST_CASE("every ragged case has the bits of the arithmetic in plain C++",
           "[tools][contract][reference][slow]") {
   Opened host("host");
   REQUIRE(host.runtime);
-  for (const DecodeCase& one : ragged_decodes()) check_against_reference(host.bench, one);
-  for (const DecodeCase& one : ragged_decodes(Arith::kTile64))
+  for (const CaseSpec& one : ragged_decodes()) check_against_reference(host.bench, one);
+  for (const CaseSpec& one : ragged_decodes(Arith::kTile64))
     check_against_reference(host.bench, one);
   for (const Arith arith : {Arith::kTile64, Arith::kMma32}) {
-    for (const DecodeCase& one : ragged_prefills(arith)) check_against_reference(host.bench, one);
+    for (const CaseSpec& one : ragged_prefills(arith)) check_against_reference(host.bench, one);
   }
 }
 
@@ -179,8 +188,8 @@ TEST_CASE(
   std::size_t made = 0;
   for (const CaseSize size : {CaseSize::kFull, CaseSize::kCut}) {
     made = 0;
-    const auto check = [&](const std::vector<DecodeCase>& cases, bool always) {
-      for (const DecodeCase& one : cases) {
+    const auto check = [&](const std::vector<CaseSpec>& cases, bool always) {
+      for (const CaseSpec& one : cases) {
         const auto served = specializer::check(one.recipe.shape, *target);
         INFO(one.name << ": " << (served ? "" : served.error().message));
         CHECK(served);
@@ -198,42 +207,40 @@ TEST_CASE(
     }
   }
   // The cut ones are the host's: all of them.
-  CHECK(contract_of(*target, Sweep::kWhole).cases.size() == made);
+  CHECK(family().cases(*target, Sweep::kWhole).size() == made);
 }
 
 TEST_CASE("every case of the host's contract has a pinned digest, and every digest a case",
           "[tools][contract][digests]") {
-  const auto target = specializer::parse_target("host-x86-64-v3");
-  REQUIRE(target);
-  const ContractRequest request = contract_of(*target, Sweep::kWhole);
   std::set<std::string, std::less<>> names;
-  for (const DecodeCase& one : request.cases) {
-    INFO(one.name);
-    CHECK(names.insert(one.name).second);
-    CHECK(pinned_digest(one.name).size() == 32);
+  std::set<std::string, std::less<>> own;
+  for (const auto& one : whole_contract(Sweep::kWhole).cases) {
+    INFO(one->name());
+    CHECK(names.insert(one->name()).second);
+    CHECK(one->pinned_digest().size() == 32);
+    if (spec_of(*one) != nullptr) own.insert(one->name());
   }
-  for (const std::string_view name : pinned_names()) {
+  for (const std::string_view name : pinned_digests().names()) {
     INFO(name);
-    CHECK(names.contains(name));
+    CHECK(own.contains(name));
   }
-  CHECK(pinned_names().size() == names.size());
-  CHECK(pinned_digest("no such case").empty());
+  CHECK(pinned_digests().names().size() == own.size());
+  CHECK(pinned_digests().of("no such case").empty());
 }
 
 TEST_CASE("a checked build is pinned to the bits of the build without checks",
           "[tools][contract][digests]") {
   constexpr std::string_view kChecked = " checked";
   std::set<std::pair<Form, Arith>> seen;
-  const auto target = specializer::parse_target("host-x86-64-v3");
-  REQUIRE(target);
-  for (const DecodeCase& one : contract_of(*target, Sweep::kQuick).cases) {
-    if (one.recipe.shape.checked == Switch::kOff) continue;
-    INFO(one.name);
-    std::string plain = one.name;
+  for (const auto& one : whole_contract(Sweep::kQuick).cases) {
+    const CaseSpec* const spec = spec_of(*one);
+    if (spec == nullptr || spec->recipe.shape.checked == Switch::kOff) continue;
+    INFO(one->name());
+    std::string plain = one->name();
     plain.erase(plain.find(kChecked), kChecked.size());
-    CHECK_FALSE(pinned_digest(plain).empty());
-    CHECK(pinned_digest(one.name) == pinned_digest(plain));
-    seen.insert({one.recipe.shape.form, one.recipe.shape.arith});
+    CHECK_FALSE(pinned_digests().of(plain).empty());
+    CHECK(one->pinned_digest() == pinned_digests().of(plain));
+    seen.insert({spec->recipe.shape.form, spec->recipe.shape.arith});
   }
   CHECK(seen == std::set<std::pair<Form, Arith>>{{Form::kDecode, Arith::kChunk256},
                                                  {Form::kDecode, Arith::kTile64},
@@ -247,7 +254,7 @@ TEST_CASE("the whole contract passes on a CUDA device, its bits the host's",
   if (!cuda.runtime) BROACH_SKIP(cuda.why);
   Opened host("host");
   REQUIRE(host.runtime);
-  ContractRequest request = contract_of(cuda.bench.device->target(), Sweep::kWhole);
+  ContractRequest request = contract_of(families(), cuda.bench.device->target(), Sweep::kWhole);
   request.host = &host.bench;
   request.limits.scopes.clear();
   const ContractReport report = run_contract(cuda.bench, request);
@@ -264,7 +271,7 @@ TEST_CASE("the whole contract passes on a CUDA device, its bits the host's",
 TEST_CASE("small ragged cases have the host's bits on a CUDA device", "[tools][contract][gpu]") {
   Opened cuda("cuda");
   if (!cuda.runtime) BROACH_SKIP(cuda.why);
-  for (const DecodeCase& one : ragged_decodes()) check_against_reference(cuda.bench, one);
+  for (const CaseSpec& one : ragged_decodes()) check_against_reference(cuda.bench, one);
 }
 
 TEST_CASE("limits that differ are named, limits that are not stated are not",

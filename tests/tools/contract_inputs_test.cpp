@@ -11,11 +11,12 @@
 
 using namespace broach;
 using namespace broach::contract;
+using namespace broach::contract::window_rows;
 
 namespace {
 
-DecodeRecipe small_recipe(KvLayout layout) {
-  DecodeRecipe recipe;
+Recipe small_recipe(KvLayout layout) {
+  Recipe recipe;
   recipe.shape.head_dim = 64;
   recipe.shape.gqa_ratio = 2;
   recipe.shape.window = 20;
@@ -33,7 +34,7 @@ double rms_of(const std::uint16_t* elements, std::size_t count, Dtype dtype) {
 }
 
 // Every visible key and value of every row, in order, wherever the layout keeps them.
-std::vector<std::uint16_t> seen_by_rows(const DecodeProblem& p) {
+std::vector<std::uint16_t> seen_by_rows(const Problem& p) {
   std::vector<std::uint16_t> seen;
   for (std::int32_t row = 0; row < p.rows; ++row) {
     for (std::int32_t j = p.first_key(row); j <= p.positions[static_cast<std::size_t>(row)]; ++j) {
@@ -52,10 +53,10 @@ std::vector<std::uint16_t> seen_by_rows(const DecodeProblem& p) {
 
 TEST_CASE("a recipe's numbers do not depend on layout, slots, strides or length",
           "[tools][contract][inputs]") {
-  const auto plain = make_decode(small_recipe({KvLayoutKind::kLinear, 0}));
+  const auto plain = make_problem(small_recipe({KvLayoutKind::kLinear, 0}));
   REQUIRE(plain);
   const std::vector<std::uint16_t> seen = seen_by_rows(*plain);
-  std::vector<DecodeRecipe> others = {
+  std::vector<Recipe> others = {
       small_recipe({KvLayoutKind::kRing, 32}), small_recipe({KvLayoutKind::kRing, 1000}),
       small_recipe({KvLayoutKind::kPaged, 16}), small_recipe({KvLayoutKind::kLinear, 0})};
   others[0].slot_of_stream = {4, 0, 2};
@@ -63,8 +64,8 @@ TEST_CASE("a recipe's numbers do not depend on layout, slots, strides or length"
   others[2].slot_count = 5;
   others[3].length = 91 * 16;
   others[3].padding = 16;
-  for (const DecodeRecipe& other : others) {
-    const auto made = make_decode(other);
+  for (const Recipe& other : others) {
+    const auto made = make_problem(other);
     REQUIRE(made);
     CHECK(seen_by_rows(*made) == seen);
     CHECK(made->positions == plain->positions);
@@ -74,7 +75,7 @@ TEST_CASE("a recipe's numbers do not depend on layout, slots, strides or length"
 TEST_CASE("cells that no row sees are NaN, and the rest finite", "[tools][contract][inputs]") {
   const KvLayout layout =
       GENERATE(KvLayout{KvLayoutKind::kRing, 40}, KvLayout{KvLayoutKind::kPaged, 16});
-  const auto made = make_decode(small_recipe(layout));
+  const auto made = make_problem(small_recipe(layout));
   REQUIRE(made);
   std::set<std::int64_t> cells;
   for (std::int32_t row = 0; row < made->rows; ++row) {
@@ -96,7 +97,7 @@ TEST_CASE("cells that no row sees are NaN, and the rest finite", "[tools][contra
 }
 
 TEST_CASE("inputs have the sizes that real ones have", "[tools][contract][inputs]") {
-  const auto made = make_decode(gemma_decode(3, CaseSize::kCut).recipe);
+  const auto made = make_problem(gemma_decode(3, CaseSize::kCut).recipe);
   REQUIRE(made);
   const Dtype dtype = made->shape.dtype;
   for (std::int32_t row = 0; row < made->rows; ++row) {
@@ -124,7 +125,7 @@ TEST_CASE("inputs have the sizes that real ones have", "[tools][contract][inputs
 }
 
 TEST_CASE("every third row has a key like one of its queries", "[tools][contract][inputs]") {
-  const auto made = make_decode(small_recipe({KvLayoutKind::kLinear, 0}));
+  const auto made = make_problem(small_recipe({KvLayoutKind::kLinear, 0}));
   REQUIRE(made);
   double greatest = 0;
   for (std::int32_t j = made->first_key(0); j <= made->positions[0]; ++j) {
@@ -144,26 +145,26 @@ TEST_CASE("every third row has a key like one of its queries", "[tools][contract
 
 TEST_CASE("rows that one ring cannot serve together are refused by name",
           "[tools][contract][inputs]") {
-  DecodeRecipe recipe = small_recipe({KvLayoutKind::kRing, 24});
-  const auto made = make_decode(recipe);
+  Recipe recipe = small_recipe({KvLayoutKind::kRing, 24});
+  const auto made = make_problem(recipe);
   REQUIRE_FALSE(made);
   CHECK(made.error().code == ErrorCode::kInvalidArgument);
   CHECK(made.error().message ==
         "stream 0 at position 85 sees keys that a ring of 24 no longer holds at position 90");
   recipe = small_recipe({KvLayoutKind::kLinear, 0});
   recipe.length = 50;
-  CHECK_FALSE(make_decode(recipe));
+  CHECK_FALSE(make_problem(recipe));
 }
 
 TEST_CASE("every named case can be made, with every ratio and head_dim among them",
           "[tools][contract][cases]") {
   std::set<std::uint32_t> ratios, head_dims;
   std::set<std::string> names;
-  std::vector<DecodeCase> cases = ragged_decodes(Arith::kTile64);
-  for (DecodeCase& served : served_decodes(CaseSize::kCut)) cases.push_back(std::move(served));
-  for (const DecodeCase& one : cases) {
+  std::vector<CaseSpec> cases = ragged_decodes(Arith::kTile64);
+  for (CaseSpec& served : served_decodes(CaseSize::kCut)) cases.push_back(std::move(served));
+  for (const CaseSpec& one : cases) {
     INFO(one.name);
-    const auto made = make_decode(one.recipe);
+    const auto made = make_problem(one.recipe);
     REQUIRE(made);
     CHECK(names.insert(one.name).second);
     ratios.insert(one.recipe.shape.gqa_ratio);

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,14 +18,17 @@
 #include "specializer/target.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/tools/opened_runtime.hpp"
+#include "tools/contract/families.hpp"
 #include "tools/contract/harness/contract.hpp"
 #include "tools/contract/harness/findings.hpp"
 #include "tools/contract/harness/limit_checks.hpp"
+#include "tools/contract/harness/limits_scope.hpp"
 #include "tools/contract/harness/report.hpp"
-#include "tools/contract/window_rows/limits_scope.hpp"
+#include "tools/contract/window_rows/limit_kernels.hpp"
 
 using namespace broach;
 using namespace broach::contract;
+using namespace broach::contract::window_rows;
 
 namespace {
 
@@ -43,7 +48,7 @@ LimitRun limits_on(const Bench& bench, const std::string& target,
   LimitRequest request;
   request.toolchains = std::move(toolchains);
   if (request.toolchains.empty()) request.toolchains = {{"", bench.forge}};
-  request.scopes = {{target, {{small_shape(), {}}}}};
+  request.scopes = {{target, {limit_kernel(small_shape())}}};
   request.device = device;
   return check_limits(request);
 }
@@ -245,17 +250,34 @@ TEST_CASE("a live device that reports otherwise is a problem", "[tools][contract
 }
 
 TEST_CASE("a known spill has a bound, a function and targets", "[tools][contract][limits]") {
-  REQUIRE_FALSE(findings().empty());
-  const WindowRowsShape shape = small_shape();
+  const std::vector<Finding> findings = limit_kernel(small_shape(), {"", Switch::kOn}).findings;
   const Spill scalars{0, 0, 20};
-  const Finding* const known = known_spill("gfx90a", kPart, shape, Switch::kOn, scalars);
+  const Finding* const known = known_spill(findings, "gfx90a", kPart, scalars);
   REQUIRE(known != nullptr);
   CHECK_FALSE(known->why.empty());
-  CHECK(known_spill("gfx1100", kPart, shape, Switch::kOn, scalars) == nullptr);
-  CHECK(known_spill("gfx90a", "broach_window_rows_merge", shape, Switch::kOn, scalars) == nullptr);
-  CHECK(known_spill("gfx90a", kPart, shape, Switch::kOn, {4, 0, 20}) == nullptr);
-  CHECK(known_spill("gfx90a", kPart, shape, Switch::kOn, {0, 0, 65'000}) == nullptr);
-  for (const Finding& finding : findings()) CHECK(finding.most.any());
+  CHECK(known_spill(findings, "gfx1100", kPart, scalars) == nullptr);
+  CHECK(known_spill(findings, "gfx90a", "broach_window_rows_merge", scalars) == nullptr);
+  CHECK(known_spill(findings, "gfx90a", kPart, {4, 0, 20}) == nullptr);
+  CHECK(known_spill(findings, "gfx90a", kPart, {0, 0, 65'000}) == nullptr);
+  for (const ContractFamily* const family : families()) {
+    for (const Finding& finding : family->findings()) CHECK(finding.most.any());
+  }
+}
+
+TEST_CASE("a known spill belongs to the kernels that show it", "[tools][contract][limits]") {
+  WindowRowsShape shape = small_shape();
+  const auto shows = [&](const specializer::Variant& variant = {}) {
+    const LimitKernel kernel = limit_kernel(shape, variant);
+    return known_spill(kernel.findings, "sm_90a", "broach_window_rows_tile64_prefill",
+                       {20, 0, 0}) != nullptr;
+  };
+  CHECK_FALSE(shows());
+  shape.form = Form::kPrefill;
+  shape.arith = Arith::kTile64;
+  shape.head_dim = 128;
+  shape.p32 = Switch::kOn;
+  CHECK(shows());
+  CHECK_FALSE(shows({"", Switch::kOn}));
 }
 
 TEST_CASE("what toolchains need differently is a line and a row each",
@@ -359,16 +381,16 @@ TEST_CASE("a hiprtc that is not there is a line, not a failure", "[tools][contra
 TEST_CASE("either sweep compiles for every target, every arithmetic and form",
           "[tools][contract][limits]") {
   for (const Sweep sweep : {Sweep::kQuick, Sweep::kWhole}) {
-    const auto scopes = limit_scopes(sweep);
+    const auto scopes = limit_scopes(families(), sweep);
     const auto known = specializer::known_targets();
     REQUIRE(scopes.size() == known.size());
     for (std::size_t i = 0; i < scopes.size(); ++i) {
       CHECK(scopes[i].target == known[i]);
-      for (const ArithForm& served : kArithForms) {
-        CHECK(std::any_of(
-            scopes[i].kernels.begin(), scopes[i].kernels.end(), [&](const LimitKernel& kernel) {
-              return kernel.shape.arith == served.arith && kernel.shape.form == served.form;
-            }));
+      std::set<std::string, std::less<>> kinds;
+      for (const LimitKernel& kernel : scopes[i].kernels) kinds.insert(kernel.kind);
+      for (const std::string_view kind :
+           {"decode chunk256", "decode tile64", "prefill tile64", "prefill mma32"}) {
+        CHECK(kinds.contains(kind));
       }
     }
   }

@@ -11,12 +11,13 @@
 
 using namespace broach;
 using namespace broach::contract;
+using namespace broach::contract::window_rows;
 
 namespace {
 
 // Two sequences with an image in each: 20 rows from position 70, 9 from 3.
-DecodeRecipe small_prefill() {
-  DecodeRecipe recipe;
+Recipe small_prefill() {
+  Recipe recipe;
   recipe.shape.form = Form::kPrefill;
   recipe.shape.arith = Arith::kTile64;
   recipe.shape.head_dim = 64;
@@ -33,14 +34,14 @@ DecodeRecipe small_prefill() {
   return recipe;
 }
 
-DecodeProblem made(const DecodeRecipe& recipe) {
-  auto problem = make_decode(recipe);
+Problem made(const Recipe& recipe) {
+  auto problem = make_problem(recipe);
   if (!problem) FAIL(problem.error().message);
   return *std::move(problem);
 }
 
-RangeReport judged(const DecodeProblem& problem, const std::vector<std::uint16_t>& out) {
-  auto range = check_decode(problem, out, 1);
+RangeReport judged(const Problem& problem, const std::vector<std::uint16_t>& out) {
+  auto range = check_outputs(problem, out, 1);
   if (!range) FAIL(range.error().message);
   return *range;
 }
@@ -49,7 +50,7 @@ RangeReport judged(const DecodeProblem& problem, const std::vector<std::uint16_t
 
 TEST_CASE("a prefill's rows see their window up to the last key that hi names",
           "[tools][contract][prefill]") {
-  const DecodeProblem problem = made(small_prefill());
+  const Problem problem = made(small_prefill());
   CHECK(problem.offsets == std::vector<std::int32_t>{0, 20, 29});
   CHECK(problem.sequences() == 2);
   CHECK(problem.first_key(4) == 15);
@@ -61,21 +62,21 @@ TEST_CASE("a prefill's rows see their window up to the last key that hi names",
 
 TEST_CASE("sequences that do not make up a prefill's rows are refused",
           "[tools][contract][prefill]") {
-  DecodeRecipe recipe = small_prefill();
+  Recipe recipe = small_prefill();
   recipe.sequence_rows = {20, 8};
-  const auto refused = make_decode(recipe);
+  const auto refused = make_problem(recipe);
   REQUIRE_FALSE(refused);
   CHECK(refused.error().message == "a prefill of 29 rows has sequences of 28 rows in all");
   recipe.sequence_rows.clear();
-  CHECK_FALSE(make_decode(recipe));
+  CHECK_FALSE(make_problem(recipe));
 }
 
 TEST_CASE("a cut makes two sequences of one, and rows taken alone one of each",
           "[tools][contract][prefill]") {
-  const DecodeProblem problem = made(small_prefill());
+  const Problem problem = made(small_prefill());
   CHECK(problem.cut(13).offsets == std::vector<std::int32_t>{0, 13, 20, 29});
   CHECK(problem.cut(20).offsets == problem.offsets);
-  const DecodeProblem taken = problem.take({25, 2});
+  const Problem taken = problem.take({25, 2});
   CHECK(taken.offsets == std::vector<std::int32_t>{0, 1, 2});
   CHECK(taken.positions == std::vector<std::int32_t>{8, 72});
   CHECK(taken.last_keys == taken.positions);
@@ -86,14 +87,14 @@ TEST_CASE("a cut makes two sequences of one, and rows taken alone one of each",
 
 TEST_CASE("a prefill's outputs lie in the range, with each option on and off",
           "[tools][contract][prefill][range]") {
-  DecodeRecipe recipe = small_prefill();
+  Recipe recipe = small_prefill();
   recipe.shape.arith = GENERATE(Arith::kTile64, Arith::kMma32);
   recipe.shape.p32 = GENERATE(Switch::kOff, Switch::kOn);
   recipe.shape.dtype = GENERATE(Dtype::kBf16, Dtype::kF16);
   recipe.shape.sinks = GENERATE(Switch::kOff, Switch::kOn);
   recipe.shape.softcap = recipe.shape.sinks;
   recipe.softcap = 20.0F;
-  const DecodeProblem problem = made(recipe);
+  const Problem problem = made(recipe);
   const RangeReport range = judged(problem, test::mma_steps_reference(problem));
   CHECK(range.passed());
   // 16 bits of P leave no output but one value.
@@ -102,11 +103,11 @@ TEST_CASE("a prefill's outputs lie in the range, with each option on and off",
 
 TEST_CASE("the range of a prefill sees a key too many or too few, and 16 bits of P under p32",
           "[tools][contract][prefill][range]") {
-  DecodeRecipe recipe = small_prefill();
+  Recipe recipe = small_prefill();
   recipe.shape.arith = GENERATE(Arith::kTile64, Arith::kMma32);
   recipe.shape.p32 = Switch::kOn;
-  const DecodeProblem problem = made(recipe);
-  DecodeProblem other = problem;
+  const Problem problem = made(recipe);
+  Problem other = problem;
   SECTION("rows that stop at their own position") { other.last_keys = other.positions; }
   SECTION("rows that see one key less") {
     for (std::int32_t& last : other.last_keys) --last;
@@ -121,16 +122,16 @@ TEST_CASE("the range of a prefill sees a key too many or too few, and 16 bits of
 
 TEST_CASE("the range sees a slice of the dims that mma32 has left out or added twice",
           "[tools][contract][prefill][range]") {
-  DecodeRecipe recipe = small_prefill();
+  Recipe recipe = small_prefill();
   recipe.shape.arith = Arith::kMma32;
   recipe.shape.p32 = Switch::kOn;
   recipe.shape.gqa_ratio = 1;
   recipe.shape.head_dim = GENERATE(192U, 256U);
-  const DecodeProblem problem = made(recipe);
+  const Problem problem = made(recipe);
   CHECK(judged(problem, test::mma_steps_reference(problem)).passed());
   // What the second slice, dims 128 on, adds to a score is a multiple of the query's part of it.
   const float factor = GENERATE(0.0F, 2.0F);
-  DecodeProblem other = problem;
+  Problem other = problem;
   for (std::int32_t row = 0; row < problem.rows; ++row) {
     for (std::int32_t d = 128; d < problem.head_dim(); ++d) {
       std::uint16_t& q = other.q[static_cast<std::size_t>(other.q_at(row, 0) + d)];

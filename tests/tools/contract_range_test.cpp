@@ -13,26 +13,27 @@
 
 using namespace broach;
 using namespace broach::contract;
+using namespace broach::contract::window_rows;
 using broach::test::chunk256_reference;
 using broach::test::library_exponential;
 using broach::test::ReferenceFault;
 
 namespace {
 
-DecodeProblem problem_of(const DecodeRecipe& recipe) {
-  auto made = make_decode(recipe);
+Problem problem_of(const Recipe& recipe) {
+  auto made = make_problem(recipe);
   REQUIRE(made);
   return std::move(*made);
 }
 
-RangeReport checked(const DecodeProblem& problem, const std::vector<std::uint16_t>& out) {
-  auto report = check_decode(problem, out);
+RangeReport checked(const Problem& problem, const std::vector<std::uint16_t>& out) {
+  auto report = check_outputs(problem, out);
   REQUIRE(report);
   return *report;
 }
 
-DecodeRecipe small_recipe(Dtype dtype) {
-  DecodeRecipe recipe;
+Recipe small_recipe(Dtype dtype) {
+  Recipe recipe;
   recipe.shape.head_dim = 64;
   recipe.shape.gqa_ratio = 2;
   recipe.shape.window = 300;
@@ -46,7 +47,7 @@ DecodeRecipe small_recipe(Dtype dtype) {
 
 // What a fault puts in place of an output, by the range that the output has.
 std::vector<std::uint16_t> replaced(
-    const DecodeProblem& problem,
+    const Problem& problem,
     const std::function<std::uint16_t(std::uint16_t lowest, std::uint16_t highest)>& replace) {
   std::vector<std::uint16_t> out(problem.out_elems());
   for (std::int32_t row = 0; row < problem.rows; ++row) {
@@ -77,9 +78,9 @@ std::uint16_t bits_at(std::int32_t place) {
 
 TEST_CASE("honest fp32 steps stay in range on ragged shapes", "[tools][contract][range]") {
   RangeReport all;
-  for (const DecodeCase& one : ragged_decodes()) {
+  for (const CaseSpec& one : ragged_decodes()) {
     INFO(one.name);
-    const DecodeProblem problem = problem_of(one.recipe);
+    const Problem problem = problem_of(one.recipe);
     const RangeReport report = checked(problem, chunk256_reference(problem, library_exponential));
     if (report.worst) UNSCOPED_INFO(words_of(*report.worst));
     CHECK(report.passed());
@@ -92,12 +93,12 @@ TEST_CASE("honest fp32 steps stay in range on ragged shapes", "[tools][contract]
 
 TEST_CASE("honest fp32 steps stay in range with sinks, and leave it without them",
           "[tools][contract][range]") {
-  DecodeRecipe recipe = small_recipe(GENERATE(Dtype::kBf16, Dtype::kF16));
+  Recipe recipe = small_recipe(GENERATE(Dtype::kBf16, Dtype::kF16));
   recipe.shape.sinks = Switch::kOn;
-  const DecodeProblem problem = problem_of(recipe);
+  const Problem problem = problem_of(recipe);
   const RangeReport report = checked(problem, chunk256_reference(problem, library_exponential));
   CHECK(report.passed());
-  DecodeProblem without = problem;
+  Problem without = problem;
   without.shape.sinks = Switch::kOff;
   CHECK(checked(problem, chunk256_reference(without, library_exponential)).out_of_range > 0);
 }
@@ -106,9 +107,9 @@ TEST_CASE("every planted fault of an fp32 form is out of range", "[tools][contra
   const ReferenceFault fault = GENERATE(
       ReferenceFault::kWindowEarly, ReferenceFault::kMergeUnscaled, ReferenceFault::kTruncatedSums,
       ReferenceFault::kRatioOffByOne, ReferenceFault::kNoScale, ReferenceFault::kLostRun);
-  DecodeRecipe recipe = small_recipe(GENERATE(Dtype::kBf16, Dtype::kF16));
+  Recipe recipe = small_recipe(GENERATE(Dtype::kBf16, Dtype::kF16));
   recipe.unseen = Unseen::kStale;
-  const DecodeProblem problem = problem_of(recipe);
+  const Problem problem = problem_of(recipe);
   const RangeReport report =
       checked(problem, chunk256_reference(problem, library_exponential, fault));
   CAPTURE(static_cast<int>(fault));
@@ -120,7 +121,7 @@ TEST_CASE("every planted fault of an fp32 form is out of range", "[tools][contra
 
 TEST_CASE("both ends of a range pass and one value beyond either does not",
           "[tools][contract][range]") {
-  const DecodeProblem problem = problem_of(small_recipe(GENERATE(Dtype::kBf16, Dtype::kF16)));
+  const Problem problem = problem_of(small_recipe(GENERATE(Dtype::kBf16, Dtype::kF16)));
   const auto lowest = replaced(problem, [](std::uint16_t low, std::uint16_t) { return low; });
   const auto highest = replaced(problem, [](std::uint16_t, std::uint16_t high) { return high; });
   CHECK(checked(problem, lowest).passed());
@@ -137,7 +138,7 @@ TEST_CASE("both ends of a range pass and one value beyond either does not",
 }
 
 TEST_CASE("NaN, infinities and the sign of zero are told apart", "[tools][contract][range]") {
-  DecodeProblem problem = problem_of(small_recipe(Dtype::kBf16));
+  Problem problem = problem_of(small_recipe(Dtype::kBf16));
   const auto honest = chunk256_reference(problem, library_exponential);
   const auto with = [&](std::uint16_t bits) {
     auto out = honest;
@@ -175,8 +176,8 @@ TEST_CASE("non-finite rows are judged by float64's class", "[tools][contract][ra
   const Dtype dtype = GENERATE(Dtype::kBf16, Dtype::kF16);
   const std::uint16_t infinity = round_to(std::numeric_limits<double>::infinity(), dtype);
   const std::uint16_t nan = round_to(std::nan(""), dtype);
-  DecodeRecipe recipe = small_recipe(dtype);
-  DecodeProblem problem = problem_of(recipe);
+  Recipe recipe = small_recipe(dtype);
+  Problem problem = problem_of(recipe);
   const auto value_at = [&](std::int32_t row, std::int32_t position) {
     return static_cast<std::size_t>(problem.v_at(row, position, 0));
   };
@@ -205,10 +206,10 @@ TEST_CASE("non-finite rows are judged by float64's class", "[tools][contract][ra
 }
 
 TEST_CASE("a weight that only float64 can hold decides the class", "[tools][contract][range]") {
-  DecodeRecipe recipe = small_recipe(Dtype::kBf16);
+  Recipe recipe = small_recipe(Dtype::kBf16);
   recipe.rows = {{0, 1}};
   recipe.kv_heads = 1;
-  DecodeProblem problem = problem_of(recipe);
+  Problem problem = problem_of(recipe);
   for (std::int32_t d = 0; d < 64; ++d) {
     for (std::int32_t head = 0; head < 2; ++head) {
       problem.q[static_cast<std::size_t>(problem.q_at(0, head) + d)] = d == 0 ? 0x3f80 : 0;
@@ -228,21 +229,21 @@ TEST_CASE("a weight that only float64 can hold decides the class", "[tools][cont
 }
 
 TEST_CASE("a short output or an arithmetic without bounds is refused", "[tools][contract][range]") {
-  DecodeProblem problem = problem_of(small_recipe(Dtype::kBf16));
+  Problem problem = problem_of(small_recipe(Dtype::kBf16));
   std::vector<std::uint16_t> out(problem.out_elems() - 1);
-  CHECK_FALSE(check_decode(problem, out));
+  CHECK_FALSE(check_outputs(problem, out));
   out.push_back(0);
-  CHECK(check_decode(problem, out));
+  CHECK(check_outputs(problem, out));
   problem.shape.arith = Arith::kDefault;
-  CHECK_FALSE(check_decode(problem, out));
+  CHECK_FALSE(check_outputs(problem, out));
 }
 
 TEST_CASE("a report does not depend on the number of threads", "[tools][contract][range]") {
-  const DecodeProblem problem = problem_of(small_recipe(Dtype::kF16));
+  const Problem problem = problem_of(small_recipe(Dtype::kF16));
   const auto faulty =
       chunk256_reference(problem, library_exponential, ReferenceFault::kMergeUnscaled);
-  const auto one = check_decode(problem, faulty, 1);
-  const auto many = check_decode(problem, faulty, 7);
+  const auto one = check_outputs(problem, faulty, 1);
+  const auto many = check_outputs(problem, faulty, 7);
   REQUIRE(one);
   REQUIRE(many);
   CHECK(one->pinned == many->pinned);

@@ -19,6 +19,7 @@
 
 using namespace broach;
 using namespace broach::contract;
+using namespace broach::contract::window_rows;
 
 namespace {
 
@@ -85,8 +86,8 @@ std::vector<WindowRowsShape> every_ratio(const Served& served) {
 }
 
 /// Three rows of a decode; a chunk with an image, and a second sequence of five rows.
-DecodeProblem problem_of(const WindowRowsShape& shape) {
-  DecodeRecipe recipe;
+Problem problem_of(const WindowRowsShape& shape) {
+  Recipe recipe;
   if (shape.form == Form::kPrefill) {
     auto chunks = prefill_of("", shape, 1,
                              {{0, 70, kPrefillRows, ImageRows{4, 11}}, {1, 0, 5, std::nullopt}});
@@ -99,13 +100,13 @@ DecodeProblem problem_of(const WindowRowsShape& shape) {
   }
   recipe.scale = 0.8F;
   recipe.softcap = shape.softcap == Switch::kOn ? 20.0F : 0.0F;
-  auto made = make_decode(recipe);
+  auto made = make_problem(recipe);
   INFO((made ? std::string() : made.error().message));
   REQUIRE(made);
   return *std::move(made);
 }
 
-std::vector<std::uint16_t> reference_of(const DecodeProblem& problem, specializer::MmaStep step) {
+std::vector<std::uint16_t> reference_of(const Problem& problem, specializer::MmaStep step) {
   return problem.shape.arith == Arith::kChunk256
              ? test::chunk256_reference(problem, test::portable_exponential)
              : test::mma_steps_reference(problem, step);
@@ -119,7 +120,7 @@ void check_shapes(const Bench& bench, const std::vector<WindowRowsShape>& shapes
   }
   for (const WindowRowsShape& shape : shapes) {
     CAPTURE(specializer::to_json(shape));
-    const DecodeProblem problem = problem_of(shape);
+    const Problem problem = problem_of(shape);
     const auto expected = reference_of(problem, bench.device->target().mma_step);
     auto uploaded = DeviceProblem::upload(*bench.device, problem);
     REQUIRE(uploaded);

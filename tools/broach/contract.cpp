@@ -11,9 +11,10 @@
 #include "runtime/runtime_state.hpp"
 #include "specializer/host_model.hpp"
 #include "tools/broach/toolchains.hpp"
+#include "tools/contract/families.hpp"
 #include "tools/contract/harness/contract.hpp"
+#include "tools/contract/harness/limits_scope.hpp"
 #include "tools/contract/harness/report.hpp"
-#include "tools/contract/window_rows/limits_scope.hpp"
 
 namespace broach::tool {
 namespace {
@@ -22,6 +23,7 @@ constexpr int kLimitsGate = 5;
 
 struct Wanted {
   std::string device;
+  std::string family;
   std::string only;
   bool list = false;  // CLI11 sets flags through bools.
   bool digests = false;
@@ -42,11 +44,20 @@ contract::Bench bench_of(Runtime& runtime) {
   return {runtime.state().device.get(), &runtime.state().forge};
 }
 
+// `--family NAME`, or every family there is.
+Result<std::vector<const contract::ContractFamily*>> families_of(const std::string& name) {
+  const auto all = contract::families();
+  if (name.empty()) return std::vector(all.begin(), all.end());
+  auto family = contract::find_family(name);
+  if (!family) return family.error();
+  return std::vector{*family};
+}
+
 // `--only WORD` keeps the cases and controls whose names hold it.
 void keep_only(const std::string& word, contract::ContractRequest& request) {
   if (word.empty()) return;
-  std::erase_if(request.cases, [&](const contract::DecodeCase& one) {
-    return one.name.find(word) == std::string::npos;
+  std::erase_if(request.cases, [&](const std::shared_ptr<const contract::Case>& one) {
+    return one->name().find(word) == std::string::npos;
   });
   std::erase_if(request.controls, [&](const contract::Control& one) {
     return contract::name_of(one).find(word) == std::string::npos;
@@ -92,16 +103,19 @@ Result<ExitStatus> print_digests(Session& session, Runtime& runtime,
 }
 
 Result<ExitStatus> run(Session& session, const Wanted& wanted) {
+  auto families = families_of(wanted.family);
+  if (!families) return families.error();
   auto runtime = open(session, wanted.device);
   if (!runtime) return runtime.error();
   const specializer::Target& target = runtime->state().device->target();
-  contract::ContractRequest request = contract::contract_of(target, sweep_of(wanted, target));
+  const contract::Sweep sweep = sweep_of(wanted, target);
+  contract::ContractRequest request = contract::contract_of(*families, target, sweep);
   keep_only(wanted.only, request);
   keep_gates(wanted.gates, request);
   if (!wanted.limits_for.empty() && !request.limits.scopes.empty()) {
     request.limits.scopes.clear();
     for (const std::string& name : wanted.limits_for) {
-      request.limits.scopes.push_back({name, contract::deepest_kernels(sweep_of(wanted, target))});
+      request.limits.scopes.push_back({name, contract::deepest_kernels(*families, sweep)});
     }
   }
   request.jobs = wanted.jobs;
@@ -147,6 +161,7 @@ void add_contract(CLI::App& app, Invocation& invocation) {
                      "Prove the kernels on a device: gates, planted controls, limits");
   command.add_option("--target,--device", wanted->device,
                      "Where to run: host, host:step=k8, cuda, cuda:N");
+  command.add_option("--family", wanted->family, "One family's kernels (default: every family's)");
   command.add_option("--only", wanted->only, "Cases and controls whose names hold this word");
   command.add_flag("--list", wanted->list, "Print kernels, controls and bounds; run nothing");
   command.add_flag("--digests", wanted->digests, "Print the outputs' digests, to be pinned");

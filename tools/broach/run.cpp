@@ -18,6 +18,8 @@
 namespace broach::tool {
 namespace {
 
+namespace rows = contract::window_rows;
+
 struct Wanted {
   std::vector<std::string> shape;
   std::string target;
@@ -35,7 +37,7 @@ constexpr std::int32_t kPrefillRows = 64;
 
 /// What the run found, and how the kernel was come by.
 struct Ran {
-  contract::RunReport report;
+  rows::RunReport report;
   std::string name;
   std::string key;
   std::string shape_json;
@@ -66,9 +68,9 @@ Result<std::string> chosen_device(const Wanted& wanted, const Options& options) 
 }
 
 // Reads "40:300".
-Result<std::optional<contract::ImageRows>> image_rows(const std::string& text) {
-  if (text.empty()) return std::optional<contract::ImageRows>();
-  contract::ImageRows image;
+Result<std::optional<rows::ImageRows>> image_rows(const std::string& text) {
+  if (text.empty()) return std::optional<rows::ImageRows>();
+  rows::ImageRows image;
   const char* const end = text.data() + text.size();
   const auto first = std::from_chars(text.data(), end, image.first);
   const bool colon = first.ec == std::errc() && first.ptr != end && *first.ptr == ':';
@@ -78,11 +80,11 @@ Result<std::optional<contract::ImageRows>> image_rows(const std::string& text) {
                fmt::format("--hi {} is not first:last, such as 40:300", text), ""};
 }
 
-Result<contract::DecodeCase> prefill_case(const Wanted& wanted, const WindowRowsShape& shape) {
+Result<rows::CaseSpec> prefill_case(const Wanted& wanted, const WindowRowsShape& shape) {
   auto image = image_rows(wanted.image);
   if (!image) return image.error();
-  const contract::PrefillChunk chunk{0, wanted.p0, wanted.rows.value_or(kPrefillRows), *image};
-  auto made = contract::prefill_of(
+  const rows::PrefillChunk chunk{0, wanted.p0, wanted.rows.value_or(kPrefillRows), *image};
+  auto made = rows::prefill_of(
       fmt::format("prefill of {} rows from position {}{}", chunk.rows, chunk.position,
                   *image ? fmt::format(", rows {} see each other", wanted.image) : std::string()),
       shape, wanted.kv_heads, {chunk});
@@ -91,17 +93,17 @@ Result<contract::DecodeCase> prefill_case(const Wanted& wanted, const WindowRows
 }
 
 // A shape that names neither its heads' size nor their number is the Gemma-4-like one.
-Result<contract::DecodeCase> chosen_case(const Wanted& wanted) {
+Result<rows::CaseSpec> chosen_case(const Wanted& wanted) {
   auto words = split_shape(wanted.shape);
   if (!words) return words.error();
   auto shape = specializer::parse_window_rows(words->words);
   if (!shape) return shape.error();
   const std::int32_t rows = wanted.rows.value_or(kDecodeRows);
   if (words->words.empty()) {
-    return contract::gemma_decode(rows, contract::CaseSize::kFull, Arith::kDefault);
+    return rows::gemma_decode(rows, rows::CaseSize::kFull, Arith::kDefault);
   }
   if (shape->head_dim == 0 && shape->gqa_ratio == 0) {
-    const WindowRowsShape gemma = contract::gemma_decode(1, contract::CaseSize::kFull).recipe.shape;
+    const WindowRowsShape gemma = rows::gemma_decode(1, rows::CaseSize::kFull).recipe.shape;
     shape->head_dim = gemma.head_dim;
     shape->gqa_ratio = gemma.gqa_ratio;
     if (shape->window == 0 && shape->kv_layout == KvLayout{}) {
@@ -110,7 +112,7 @@ Result<contract::DecodeCase> chosen_case(const Wanted& wanted) {
     }
   }
   if (shape->form == Form::kPrefill) return prefill_case(wanted, *shape);
-  return contract::made_decode(*shape, rows, wanted.kv_heads, wanted.position);
+  return rows::made_decode(*shape, rows, wanted.kv_heads, wanted.position);
 }
 
 Result<Ran> run_case(Session& session, const Wanted& wanted) {
@@ -140,12 +142,12 @@ Result<Ran> run_case(Session& session, const Wanted& wanted) {
   auto op = runtime->window_rows(chosen->recipe.shape);
   if (!op) return op.error();
   const std::chrono::duration<double> ready = std::chrono::steady_clock::now() - start;
-  contract::RunOptions run_options;
+  rows::RunOptions run_options;
   run_options.timed_launches = wanted.launches > 0
                                    ? wanted.launches
                                    : (target.vendor == specializer::Vendor::kHost ? 5 : 100);
   runtime::Device& on = *runtime->state().device;
-  auto report = contract::run_decode(*runtime, on, *chosen, run_options);
+  auto report = rows::run_case(*runtime, on, *chosen, run_options);
   if (!report) return report.error();
   Ran ran;
   ran.report = std::move(*report);

@@ -13,12 +13,13 @@
 #include "tools/contract/window_rows/gates.hpp"
 #include "tools/contract/window_rows/launch_ways.hpp"
 #include "tools/contract/window_rows/prefill.hpp"
+#include "tools/contract/window_rows/range.hpp"
 
 namespace broach {
 namespace {
 
 using contract::Bench;
-using contract::DecodeProblem;
+using contract::window_rows::Problem;
 
 constexpr Switch kOff = Switch::kOff;
 constexpr Switch kOn = Switch::kOn;
@@ -77,12 +78,13 @@ WindowRowsShape shape_of(const Path& path) {
 /// two blocks of one sequence that end with an image, and a sequence of two rows.
 ///
 /// A query that is NaN, and an infinite value that some rows see and others of their block do not.
-DecodeProblem problem_of(const WindowRowsShape& shape) {
+Problem problem_of(const WindowRowsShape& shape) {
   const bool is_prefill = shape.form == Form::kPrefill;
-  contract::DecodeRecipe recipe;
+  contract::window_rows::Recipe recipe;
   if (is_prefill) {
-    auto chunks = contract::prefill_of(
-        "", shape, 1, {{0, 100, 66, contract::ImageRows{60, 65}}, {1, 0, 2, std::nullopt}});
+    auto chunks = contract::window_rows::prefill_of(
+        "", shape, 1,
+        {{0, 100, 66, contract::window_rows::ImageRows{60, 65}}, {1, 0, 2, std::nullopt}});
     REQUIRE(chunks);
     recipe = chunks->recipe;
   } else {
@@ -92,7 +94,7 @@ DecodeProblem problem_of(const WindowRowsShape& shape) {
   }
   recipe.scale = 0.8F;
   recipe.softcap = shape.softcap == kOn ? 20.0F : 0.0F;
-  auto made = contract::make_decode(recipe);
+  auto made = contract::window_rows::make_problem(recipe);
   INFO((made ? std::string() : made.error().message));
   REQUIRE(made);
   const std::int32_t row_of_query = is_prefill ? 7 : 0;
@@ -106,9 +108,9 @@ DecodeProblem problem_of(const WindowRowsShape& shape) {
   return *std::move(made);
 }
 
-contract::Kernel loaded(const Bench& bench, const WindowRowsShape& shape,
-                        const specializer::Variant& variant = {}) {
-  auto kernel = contract::Kernel::load(bench, shape, variant);
+contract::window_rows::Kernel loaded(const Bench& bench, const WindowRowsShape& shape,
+                                     const specializer::Variant& variant = {}) {
+  auto kernel = contract::window_rows::Kernel::load(bench, shape, variant);
   INFO((kernel ? std::string() : kernel.error().message + kernel.error().detail));
   REQUIRE(kernel);
   return *std::move(kernel);
@@ -126,27 +128,27 @@ void check_paths(const Bench& bench, const Bench& host) {
   if (bench.device != host.device) test::compile_ahead(host, shapes);
   for (const WindowRowsShape& shape : shapes) {
     CAPTURE(specializer::to_json(shape));
-    const DecodeProblem problem = problem_of(shape);
-    const auto same = contract::first_rows(problem.rows);
+    const Problem problem = problem_of(shape);
+    const auto same = contract::window_rows::first_rows(problem.rows);
     const auto expected = loaded(host, shape).run(problem);
     REQUIRE(expected);
-    const auto range = contract::check_decode(problem, *expected);
+    const auto range = contract::window_rows::check_outputs(problem, *expected);
     REQUIRE(range);
     CHECK(range->passed());
     CHECK(range->nonfinite_matched > shape.head_dim);  // The query's head, and the value's column.
-    auto uploaded = contract::DeviceProblem::upload(*bench.device, problem);
+    auto uploaded = contract::window_rows::DeviceProblem::upload(*bench.device, problem);
     REQUIRE(uploaded);
     for (const specializer::Variant& variant : variants) {
       CAPTURE(variant.generic == kOn);
-      const contract::Kernel kernel = loaded(bench, shape, variant);
-      const auto ways = contract::launch_ways(kernel);
+      const contract::window_rows::Kernel kernel = loaded(bench, shape, variant);
+      const auto ways = contract::window_rows::launch_ways(kernel);
       REQUIRE(ways);
-      for (const contract::LaunchWay& way : *ways) {
+      for (const contract::window_rows::LaunchWay& way : *ways) {
         CAPTURE(way.name);
         const auto out = uploaded->run(way.decoder, contract::Poison::kNan);
         INFO((out ? std::string() : out.error().message));
         REQUIRE(out);
-        CHECK(contract::difference(problem, *out, problem, *expected, same) == "");
+        CHECK(contract::window_rows::difference(problem, *out, problem, *expected, same) == "");
       }
     }
   }

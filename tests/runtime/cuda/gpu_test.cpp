@@ -22,7 +22,7 @@ namespace {
 /// The first CUDA device, or the reason there is none.
 Result<std::shared_ptr<runtime::Device>> gpu() { return runtime::open_device("cuda"); }
 
-contract::Decoder decoder_of(const WindowRows& op, void* stream = nullptr) {
+contract::window_rows::Decoder decoder_of(const WindowRows& op, void* stream = nullptr) {
   return {[&op](std::int32_t rows, std::int32_t kv_heads, std::int32_t max_keys) {
             return op.workspace_bytes(rows, kv_heads, max_keys);
           },
@@ -130,13 +130,13 @@ TEST_CASE("a decode is captured without an allocation and replayed to the same b
   auto runtime = Runtime::create(test::options_in(dir, "cuda"));
   REQUIRE(runtime);
   runtime::Device& on = *runtime->state().device;
-  const auto gemma = contract::gemma_decode(3, contract::CaseSize::kFull);
-  auto problem = contract::make_decode(gemma.recipe);
+  const auto gemma = contract::window_rows::gemma_decode(3, contract::window_rows::CaseSize::kFull);
+  auto problem = contract::window_rows::make_problem(gemma.recipe);
   REQUIRE(problem);
   auto op = runtime->window_rows(problem->shape);
   REQUIRE(op);
   problem->shape = op->shape();
-  auto uploaded = contract::DeviceProblem::upload(on, *problem);
+  auto uploaded = contract::window_rows::DeviceProblem::upload(on, *problem);
   REQUIRE(uploaded);
   const auto expected = uploaded->run(decoder_of(*op), contract::Poison::kNan);
   REQUIRE(expected);
@@ -162,7 +162,7 @@ TEST_CASE("a decode is captured without an allocation and replayed to the same b
   CHECK(capture.nodes() == 2);
 
   REQUIRE(capture.instantiate());
-  contract::Decoder replay = decoder_of(*op);
+  contract::window_rows::Decoder replay = decoder_of(*op);
   replay.decode = [&](const DecodeArgs& poisoned) -> Result<void> {
     // The graph holds the pointers of `args`: poison went there through the same problem.
     REQUIRE(poisoned.out == args->out);
@@ -184,14 +184,14 @@ TEST_CASE("the device's bits are the host's", "[runtime][cuda][gpu]") {
   auto on_host = Runtime::create(test::options_in(dir));
   REQUIRE(on_gpu);
   REQUIRE(on_host);
-  std::vector<contract::DecodeCase> cases = contract::ragged_decodes();
-  cases.push_back(contract::gemma_decode(3, contract::CaseSize::kCut));
-  for (const contract::DecodeCase& each : cases) {
+  std::vector<contract::window_rows::CaseSpec> cases = contract::window_rows::ragged_decodes();
+  cases.push_back(contract::window_rows::gemma_decode(3, contract::window_rows::CaseSize::kCut));
+  for (const contract::window_rows::CaseSpec& each : cases) {
     INFO(each.name);
-    const auto gpu_run = contract::run_decode(*on_gpu, *on_gpu->state().device, each);
+    const auto gpu_run = contract::window_rows::run_case(*on_gpu, *on_gpu->state().device, each);
     if (!gpu_run && gpu_run.error().code == ErrorCode::kUnsupported) continue;
     REQUIRE(gpu_run);
-    const auto host_run = contract::run_decode(*on_host, *on_host->state().device, each);
+    const auto host_run = contract::window_rows::run_case(*on_host, *on_host->state().device, each);
     REQUIRE(host_run);
     CHECK(gpu_run->range.passed());
     CHECK(gpu_run->out == host_run->out);
@@ -235,12 +235,12 @@ TEST_CASE("an engine's own context and a thread without one both launch", "[runt
   const test::TempDir dir;
   auto runtime = Runtime::create(test::options_in(dir, "cuda"));
   REQUIRE(runtime);
-  const auto gemma = contract::gemma_decode(1, contract::CaseSize::kFull);
-  const auto without = contract::run_decode(*runtime, *runtime->state().device, gemma);
+  const auto gemma = contract::window_rows::gemma_decode(1, contract::window_rows::CaseSize::kFull);
+  const auto without = contract::window_rows::run_case(*runtime, *runtime->state().device, gemma);
   REQUIRE(without);
   const test::PrimaryContext engine;
   REQUIRE(engine.ok());
-  const auto with = contract::run_decode(*runtime, *runtime->state().device, gemma);
+  const auto with = contract::window_rows::run_case(*runtime, *runtime->state().device, gemma);
   REQUIRE(with);
   CHECK(with->out == without->out);
 }

@@ -13,9 +13,9 @@
 namespace broach::test {
 namespace {
 
-using contract::DecodeProblem;
 using contract::float_of;
 using contract::round_to;
+using contract::window_rows::Problem;
 
 constexpr std::int32_t kChunk = 256;
 constexpr std::int32_t kRun = 32;
@@ -29,7 +29,7 @@ struct Partial {
 
 class Reference {
  public:
-  Reference(const DecodeProblem& problem, float (*exponential)(float), ReferenceFault fault)
+  Reference(const Problem& problem, float (*exponential)(float), ReferenceFault fault)
       : p_(problem), exp_(exponential), fault_(fault) {}
 
   void row(std::int32_t row, std::int32_t head, std::uint16_t* out) const;
@@ -49,7 +49,7 @@ class Reference {
   bool merge(std::span<const Partial> partials, std::int32_t head, std::uint16_t* out) const;
   void again_in_double(std::int32_t row, std::int32_t head, std::uint16_t* out) const;
 
-  const DecodeProblem& p_;
+  const Problem& p_;
   float (*exp_)(float);
   ReferenceFault fault_;
 };
@@ -197,8 +197,8 @@ void Reference::row(std::int32_t row, std::int32_t head, std::uint16_t* out) con
 
 }  // namespace
 
-std::vector<std::uint16_t> chunk256_reference(const DecodeProblem& problem,
-                                              float (*exponential)(float), ReferenceFault fault) {
+std::vector<std::uint16_t> chunk256_reference(const Problem& problem, float (*exponential)(float),
+                                              ReferenceFault fault) {
   std::vector<std::uint16_t> out(problem.out_elems());
   const Reference reference(problem, exponential, fault);
   for (std::int32_t row = 0; row < problem.rows; ++row) {

@@ -22,7 +22,7 @@ enum class ReferenceFault : std::uint8_t {
 ///
 /// Shapes:  the result is laid out by the problem's output strides; padding is 0.
 /// Source:  docs/numerics.md, "chunk256". `exponential` takes arguments <= 0.
-std::vector<std::uint16_t> chunk256_reference(const contract::DecodeProblem& problem,
+std::vector<std::uint16_t> chunk256_reference(const contract::window_rows::Problem& problem,
                                               float (*exponential)(float),
                                               ReferenceFault fault = ReferenceFault::kNone);
 

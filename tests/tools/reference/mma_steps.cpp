@@ -9,10 +9,10 @@
 namespace broach::test {
 namespace {
 
-using contract::DecodeProblem;
+using contract::window_rows::Problem;
 
 /// One row and query head as the reference takes it: keys and values by position, from 0 on.
-StepReference::Row row_of(const DecodeProblem& p, std::int32_t row, std::int32_t head) {
+StepReference::Row row_of(const Problem& p, std::int32_t row, std::int32_t head) {
   const std::int32_t kv_head = head / static_cast<std::int32_t>(p.shape.gqa_ratio);
   const auto at = [&](const std::vector<std::uint16_t>& values, std::int64_t from) {
     return std::span(values).subspan(static_cast<std::size_t>(from), p.shape.head_dim);
@@ -34,7 +34,7 @@ StepReference::Row row_of(const DecodeProblem& p, std::int32_t row, std::int32_t
 }
 
 template <class Reference>
-std::vector<std::uint16_t> outputs_of(const DecodeProblem& problem, specializer::MmaStep step) {
+std::vector<std::uint16_t> outputs_of(const Problem& problem, specializer::MmaStep step) {
   Reference reference;
   reference.half = problem.shape.dtype == Dtype::kBf16 ? Half::kBf16 : Half::kF16;
   reference.p32 = problem.shape.p32 == Switch::kOn;
@@ -55,8 +55,7 @@ std::vector<std::uint16_t> outputs_of(const DecodeProblem& problem, specializer:
 
 }  // namespace
 
-std::vector<std::uint16_t> mma_steps_reference(const DecodeProblem& problem,
-                                               specializer::MmaStep step) {
+std::vector<std::uint16_t> mma_steps_reference(const Problem& problem, specializer::MmaStep step) {
   return problem.shape.arith == Arith::kMma32 ? outputs_of<Mma32Reference>(problem, step)
                                               : outputs_of<Tile64Reference>(problem, step);
 }

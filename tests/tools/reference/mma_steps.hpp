@@ -17,7 +17,7 @@ namespace broach::test {
 /// Source:  docs/numerics_tile64.md and docs/numerics_mma32.md, by the references beside the
 ///          kernels' own tests (tests/kernel_src/tile64_reference.hpp, mma32_reference.hpp).
 std::vector<std::uint16_t> mma_steps_reference(
-    const contract::DecodeProblem& problem,
+    const contract::window_rows::Problem& problem,
     specializer::MmaStep step = specializer::MmaStep::kOneK16);
 
 }  // namespace broach::test

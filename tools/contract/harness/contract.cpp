@@ -9,15 +9,10 @@
 #include <utility>
 
 #include "broach/version.hpp"
-#include "kernel_src/embedded.hpp"
-#include "specializer/shape.hpp"
+#include "tools/contract/harness/digests.hpp"
 #include "tools/contract/harness/in_parallel.hpp"
+#include "tools/contract/harness/limits_scope.hpp"
 #include "tools/contract/harness/report.hpp"
-#include "tools/contract/window_rows/variants.hpp"
-
-namespace broach {
-extern const std::span<const EmbeddedFile> kContractDigests;
-}  // namespace broach
 
 namespace broach::contract {
 namespace {
@@ -28,59 +23,47 @@ void say(const ContractRequest& request, std::string_view line) {
   if (request.progress) request.progress(line);
 }
 
-struct Wanted {
-  WindowRowsShape shape;
-  specializer::Variant variant;
-};
-
-// Everything the run will load, so that the compilers work side by side before the gates begin.
-std::vector<Wanted> wanted_by(const ContractRequest& request) {
-  std::vector<Wanted> wanted;
-  for (const DecodeCase& one : request.cases) {
-    wanted.push_back({one.recipe.shape, {}});
-    for (const ShapeVariant& variant : variants_of(one)) {
-      wanted.push_back({variant.shape, variant.variant});
-    }
-    if (const auto twin = other_form(one.recipe.shape)) wanted.push_back({*twin, {}});
-  }
-  for (const Control& control : request.controls) {
-    wanted.push_back({control_case(control).recipe.shape, {std::string(control.name), {}}});
-  }
-  return wanted;
-}
-
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Failures are left to the gates, which name the kernel. How many plans there were.
-std::size_t compile_for(const Bench& bench, const std::vector<Wanted>& wanted, std::uint32_t jobs) {
-  const specializer::Target& target = bench.device->target();
-  std::map<std::string, specializer::Plan> plans;  // Cases share kernels: each is compiled once.
-  for (const Wanted& one : wanted) {
-    auto plan = specializer::plan(one.shape, target, one.variant);
-    if (plan) plans.try_emplace(plan->shape_json, std::move(*plan));
-  }
+// Plans of a run: cases share kernels, and each is compiled once.
+using Plans = std::map<std::string, specializer::Plan>;
+
+// What cannot be planned is left to the gates, which name the kernel.
+void add(Plans& plans, Result<specializer::Plan> plan) {
+  if (plan) plans.try_emplace(plan->shape_json, std::move(*plan));
+}
+
+// Everything the run will load, so that the compilers work side by side before the gates begin.
+Plans wanted_by(const ContractRequest& request, const specializer::Target& target) {
+  Plans plans;
+  const auto add_case = [&](const Case& one) {
+    add(plans, one.plan(target));
+    for (specializer::Plan& twin : one.twins(target)) add(plans, std::move(twin));
+  };
+  for (const auto& one : request.cases) add_case(*one);
+  for (const Control& control : request.controls) add_case(*control.tried);
+  return plans;
+}
+
+void compile(const Bench& bench, const Plans& plans, const ContractRequest& request) {
+  const Clock::time_point start = Clock::now();
   std::vector<const specializer::Plan*> each;
   for (const auto& [shape, plan] : plans) each.push_back(&plan);
-  in_parallel(each.size(), jobs, [&](std::size_t i) {
+  in_parallel(each.size(), request.jobs, [&](std::size_t i) {
     (void)bench.forge->obtain(*each[i], specializer::OnMiss::kCompile).ok();
   });
-  return each.size();
+  say(request, fmt::format("{} kernels for {} in {:.1f} s", each.size(),
+                           bench.device->target().name, seconds_since(start)));
 }
 
 void compile_all(const Bench& bench, const ContractRequest& request) {
-  const auto compile = [&](const Bench& on, const std::vector<Wanted>& wanted) {
-    const Clock::time_point start = Clock::now();
-    const std::size_t plans = compile_for(on, wanted, request.jobs);
-    say(request, fmt::format("{} kernels for {} in {:.1f} s", plans, on.device->target().name,
-                             seconds_since(start)));
-  };
-  compile(bench, wanted_by(request));
+  compile(bench, wanted_by(request, bench.device->target()), request);
   if (request.host == nullptr) return;
-  std::vector<Wanted> on_host;
-  for (const DecodeCase& one : request.cases) on_host.push_back({one.recipe.shape, {}});
-  compile(*request.host, on_host);
+  Plans on_host;
+  for (const auto& one : request.cases) add(on_host, one->plan(request.host->device->target()));
+  compile(*request.host, on_host, request);
 }
 
 // One receipt a binary, over all cases that tried it: one that fails is not hidden by another that
@@ -99,52 +82,22 @@ void keep_receipts(const Bench& bench, const std::vector<KernelReport>& kernels)
   }
 }
 
-struct PinnedDigest {
-  std::string_view digest;
-  std::string_view name;
-};
-
-// digests.txt: "<32 hex digits>  <case name>" a line.
-const std::vector<PinnedDigest>& pinned_digests() {
-  static const std::vector<PinnedDigest> all = [] {
-    constexpr std::size_t kDigits = 32;
-    const std::string_view text = kContractDigests.front().bytes;
-    std::vector<PinnedDigest> pinned;
-    for (std::size_t at = 0; at < text.size();) {
-      const std::size_t end = std::min(text.find('\n', at), text.size());
-      const std::string_view line = text.substr(at, end - at);
-      if (line.size() > kDigits + 2) {
-        pinned.push_back({line.substr(0, kDigits), line.substr(kDigits + 2)});
-      }
-      at = end + 1;
-    }
-    return pinned;
-  }();
-  return all;
-}
-
-// The digests are of sm_90's MMA step: of two k8 steps, only what uses no step has these bits.
-std::string_view digest_for(const Bench& bench, const DecodeCase& one) {
-  const bool same_bits =
-      bench.device->target().mma_step == specializer::MmaStep::kOneK16 ||
-      specializer::resolved(one.recipe.shape, bench.device->target()).arith == Arith::kChunk256;
-  return same_bits ? pinned_digest(one.name) : std::string_view{};
-}
-
-KernelReport run_case(const Bench& bench, const ContractRequest& request, const DecodeCase& one) {
+KernelReport run_case(const Bench& bench, const ContractRequest& request, const Case& one) {
   KernelReport report;
-  report.name = one.name;
-  report.shape_json = specializer::to_json(one.recipe.shape);
-  auto kernel = Kernel::load(bench, one.recipe.shape);
-  if (!kernel) {
-    report.error = kernel.error().message;
+  report.name = one.name();
+  report.shape_json = one.shape_json();
+  auto trial = one.load(bench);
+  if (!trial) {
+    report.error = trial.error().message;
     return report;
   }
-  report.key = kernel->key();
+  report.key = (*trial)->key();
+  const bool same_bits = one.has_pinned_bits(bench.device->target());
+  const GateOptions options{request.host, same_bits ? one.pinned_digest() : std::string_view{},
+                            request.threads};
   for (const Gate gate : request.gates) {
     const Clock::time_point start = Clock::now();
-    report.gates.push_back(
-        run_gate(gate, {&*kernel, &one, request.host, digest_for(bench, one), request.threads}));
+    report.gates.push_back(run_gate(gate, **trial, options));
     report.gates.back().seconds = seconds_since(start);
   }
   return report;
@@ -197,7 +150,7 @@ ContractReport run_contract(const Bench& bench, const ContractRequest& request) 
   if (!request.cases.empty() || !request.controls.empty()) compile_all(bench, request);
   report.kernels.resize(request.cases.size());
   in_parallel(request.cases.size(), request.jobs, [&](std::size_t i) {
-    report.kernels[i] = run_case(bench, request, request.cases[i]);
+    report.kernels[i] = run_case(bench, request, *request.cases[i]);
     done(line_of(report.kernels[i]));
   });
   // A receipt is about the whole contract: a run of some gates leaves none.
@@ -219,32 +172,29 @@ ContractReport run_contract(const Bench& bench, const ContractRequest& request) 
   return report;
 }
 
+ContractRequest contract_of(std::span<const ContractFamily* const> families,
+                            const specializer::Target& target, Sweep sweep) {
+  ContractRequest request;
+  request.families.assign(families.begin(), families.end());
+  for (const ContractFamily* const family : families) {
+    for (auto& one : family->cases(target, sweep)) request.cases.push_back(std::move(one));
+    for (Control& one : family->controls(target)) request.controls.push_back(std::move(one));
+  }
+  request.limits.scopes = limit_scopes(families, sweep);
+  return request;
+}
+
 Result<std::string> digest_lines(const Bench& bench, const ContractRequest& request) {
   compile_all(bench, request);
   std::string lines;
-  for (const DecodeCase& one : request.cases) {
-    auto problem = make_decode(one.recipe);
-    if (!problem) return problem.error();
-    auto kernel = Kernel::load(bench, one.recipe.shape);
-    if (!kernel) return kernel.error();
-    auto out = kernel->run(*problem);
+  for (const auto& one : request.cases) {
+    auto trial = one->load(bench);
+    if (!trial) return trial.error();
+    auto out = (*trial)->run(Poison::kNan);
     if (!out) return out.error();
-    lines += digest_of(*problem, *out) + "  " + one.name + "\n";
+    lines += digest_of(*out) + "  " + one->name() + "\n";
   }
   return lines;
-}
-
-std::string_view pinned_digest(std::string_view case_name) {
-  for (const PinnedDigest& pinned : pinned_digests()) {
-    if (pinned.name == case_name) return pinned.digest;
-  }
-  return {};
-}
-
-std::vector<std::string_view> pinned_names() {
-  std::vector<std::string_view> names;
-  for (const PinnedDigest& pinned : pinned_digests()) names.push_back(pinned.name);
-  return names;
 }
 
 }  // namespace broach::contract

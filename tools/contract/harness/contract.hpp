@@ -3,13 +3,15 @@
 #include <cstdint>
 #include <functional>
 #include <iterator>
+#include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "tools/contract/harness/family.hpp"
+#include "tools/contract/harness/gates.hpp"
 #include "tools/contract/harness/limits.hpp"
-#include "tools/contract/window_rows/controls.hpp"
-#include "tools/contract/window_rows/gates.hpp"
 
 namespace broach::contract {
 
@@ -43,7 +45,8 @@ struct ContractReport {
 
 /// What a contract run covers.
 struct ContractRequest {
-  std::vector<DecodeCase> cases;
+  std::vector<const ContractFamily*> families;  ///< Whose cases and controls these are.
+  std::vector<std::shared_ptr<const Case>> cases;
   std::vector<Control> controls;
   LimitRequest limits;  ///< No scopes: gate 5 is not run. No toolchain: the bench's.
   std::vector<Gate> gates{std::begin(kKernelGates), std::end(kKernelGates)};
@@ -53,24 +56,17 @@ struct ContractRequest {
   std::function<void(std::string_view)> progress;  ///< One line a step, from one thread at a time.
 };
 
-/// The contract of everything the families promise on a target: full cases on a chip, cut ones on
+/// The contract of everything that families promise on a target: full cases on a chip, cut ones on
 /// the host. Either sweep tries every control.
-ContractRequest contract_of(const specializer::Target& target, Sweep sweep);
+ContractRequest contract_of(std::span<const ContractFamily* const> families,
+                            const specializer::Target& target, Sweep sweep);
 
 /// Runs the gates over every case, the controls, and the limits, and stores a receipt a kernel.
 ContractReport run_contract(const Bench& bench, const ContractRequest& request);
 
-/// What digests.txt should hold for a request's cases on a bench.
+/// What the families' digests.txt should hold for a request's cases on a bench.
 ///
 /// Errors:  the first case's that cannot be made, compiled or run.
 Result<std::string> digest_lines(const Bench& bench, const ContractRequest& request);
-
-/// The pinned digest of a case's outputs, or an empty one for a case without.
-///
-/// Source:  digests.txt, one line a case, of the host's outputs.
-std::string_view pinned_digest(std::string_view case_name);
-
-/// The cases that have one, in the file's order.
-std::vector<std::string_view> pinned_names();
 
 }  // namespace broach::contract

@@ -29,14 +29,10 @@ struct Finding {
   std::string_view what;
   std::string_view why;
   Spill most;  ///< A function that spills more of anything is another finding.
-  bool (*shows)(const WindowRowsShape& shape, Switch generic);
 };
 
-/// Every known finding.
-std::span<const Finding> findings();
-
 /// The finding that a spill belongs to, or null for one that nobody has looked at.
-const Finding* known_spill(std::string_view target, std::string_view function,
-                           const WindowRowsShape& shape, Switch generic, const Spill& spill);
+const Finding* known_spill(std::span<const Finding> findings, std::string_view target,
+                           std::string_view function, const Spill& spill);
 
 }  // namespace broach::contract

@@ -92,8 +92,8 @@ class Checker {
     const Spill spill = spill_of(limits);
     if (!spill.any()) return;
     const std::string words = fmt::format("{} spills {}", limits.function, words_of(spill));
-    const Finding* const known = known_spill(plan_.target.name, limits.function, kernel_.shape,
-                                             kernel_.variant.generic, spill);
+    const Finding* const known =
+        known_spill(kernel_.findings, plan_.target.name, limits.function, spill);
     if (known == nullptr) return problem(words + ", and no known finding says why");
     report_.findings.push_back(
         fmt::format("{}: {}: {}; {}", plan_.target.name, words, plan_.shape_json, known->why));

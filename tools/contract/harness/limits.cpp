@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "runtime/load_plan.hpp"
-#include "specializer/shape.hpp"
 #include "tools/contract/harness/in_parallel.hpp"
 #include "tools/contract/harness/limit_checks.hpp"
 #include "tools/contract/harness/report.hpp"
@@ -24,7 +23,7 @@ using specializer::Vendor;
 
 // One binary to be made and looked at.
 struct Item {
-  LimitKernel kernel;
+  const LimitKernel* kernel;
   specializer::Plan plan;
   std::optional<Error> error;  ///< Why there is none.
 };
@@ -67,16 +66,13 @@ void add_plans(Work& work, const std::vector<LimitKernel>& kernels) {
   LimitReport& report = work.report;
   std::set<std::string> unserved;
   for (const LimitKernel& kernel : kernels) {
-    if (!specializer::check(kernel.shape, work.target)) {
-      unserved.insert(fmt::format("{} {}", specializer::name_of(kernel.shape.form),
-                                  specializer::name_of(kernel.shape.arith)));
-      continue;
-    }
-    auto plan = specializer::plan(kernel.shape, work.target, kernel.variant);
-    if (plan) {
-      work.items.push_back({kernel, *std::move(plan), {}});
-    } else {
+    auto plan = kernel.plan(work.target);
+    if (!plan) {
       report.problems.push_back(work.target.name + ": " + plan.error().message);
+    } else if (!plan->has_value()) {
+      unserved.insert(kernel.kind);
+    } else {
+      work.items.push_back({&kernel, **std::move(plan), {}});
     }
   }
   report.unserved.assign(unserved.begin(), unserved.end());
@@ -185,7 +181,7 @@ void check(Work& work, const LimitsByKey& recorded, runtime::Device* device) {
     if (auto rows = forge.cache().device_limits(object.key.key)) {
       for (cache::DeviceLimits& row : *rows) statements.live.push_back(std::move(row.limits));
     }
-    check_statements(item.kernel, item.plan, statements, report);
+    check_statements(*item.kernel, item.plan, statements, report);
   }
 }
 

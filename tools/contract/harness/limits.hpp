@@ -2,12 +2,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "runtime/device.hpp"
 #include "specializer/plan.hpp"
+#include "tools/contract/harness/findings.hpp"
 #include "tools/contract/harness/limit_differences.hpp"
 #include "tools/contract/harness/toolchains.hpp"
 
@@ -15,8 +17,10 @@ namespace broach::contract {
 
 /// A kernel whose limits gate 5 looks at.
 struct LimitKernel {
-  WindowRowsShape shape;
-  specializer::Variant variant;
+  std::string kind;  ///< "decode tile64": what it is, where a target has none of it.
+  /// Nothing for a target that does not serve it.
+  std::function<Result<std::optional<specializer::Plan>>(const specializer::Target&)> plan;
+  std::vector<Finding> findings;  ///< The spills that are known of it.
 };
 
 /// What gate 5 compiles for a target.

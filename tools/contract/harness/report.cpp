@@ -2,9 +2,6 @@
 
 #include <fmt/core.h>
 
-#include "specializer/shape.hpp"
-#include "tools/contract/window_rows/bounds.hpp"
-
 namespace broach::contract {
 namespace {
 
@@ -40,8 +37,7 @@ Json gates_json(const KernelReport& report) {
 Json control_json(const Control& control) {
   return {{"name", control.name},
           {"what", control.words},
-          {"arith", specializer::name_of(control.arith)},
-          {"form", specializer::name_of(control.form)},
+          {"kind", control.kind},
           {"gate", static_cast<int>(control.gate)},
           {"why", control.why}};
 }
@@ -71,8 +67,8 @@ std::string line_of(const KernelReport& report) {
 }
 
 std::string line_of(const ControlReport& report) {
-  return fmt::format("{} {}, gate {}: {}", report.red ? "red " : "MISSED", name_of(*report.control),
-                     static_cast<int>(report.control->gate), report.words);
+  return fmt::format("{} {}, gate {}: {}", report.red ? "red " : "MISSED", name_of(report.control),
+                     static_cast<int>(report.control.gate), report.words);
 }
 
 std::string failures_of(const ContractReport& report) {
@@ -112,7 +108,7 @@ nlohmann::ordered_json to_json(const ContractReport& report) {
   }
   Json tried = Json::array();
   for (const ControlReport& control : report.controls) {
-    Json one = control_json(*control.control);
+    Json one = control_json(control.control);
     one["red"] = control.red;
     one["said"] = control.words;
     tried.push_back(std::move(one));

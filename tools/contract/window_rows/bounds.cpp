@@ -4,7 +4,7 @@
 #include <bit>
 #include <cmath>
 
-namespace broach::contract {
+namespace broach::contract::window_rows {
 namespace {
 
 // The portable exponential is within 2 ulps; an ulp is at most 2^-23 of the value. The last factor
@@ -112,4 +112,4 @@ Result<FormBounds> bounds_of(const WindowRowsShape& shape, std::int64_t first_po
                ""};
 }
 
-}  // namespace broach::contract
+}  // namespace broach::contract::window_rows

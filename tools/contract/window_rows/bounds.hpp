@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "broach/result.hpp"
 #include "broach/types.hpp"
+#include "tools/contract/harness/listed_bound.hpp"
 
-namespace broach::contract {
+namespace broach::contract::window_rows {
 
 /// The unit roundoff of fp32 to nearest, 2^-24, and its least subnormal, 2^-149.
 inline constexpr double kFloatUnit = 0x1p-24;
@@ -71,4 +73,7 @@ FormBounds mma32_bounds(const WindowRowsShape& shape, std::int64_t tiles);
 Result<FormBounds> bounds_of(const WindowRowsShape& shape, std::int64_t first_position,
                              std::int64_t keys);
 
-}  // namespace broach::contract
+/// Every bound with its values for the Gemma-4-like shape, and why it is what it is.
+std::vector<ListedBound> listed_bounds();
+
+}  // namespace broach::contract::window_rows

@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-namespace broach::contract {
+namespace broach::contract::window_rows {
 namespace {
 
 constexpr std::int32_t kWindow = 1024;
@@ -65,11 +65,11 @@ WindowRowsShape gemma_shape(Arith arith) {
   return shape;
 }
 
-DecodeCase gemma(std::string name, std::int32_t rows, std::int32_t kv_heads, CaseSize size,
-                 Arith arith) {
+CaseSpec gemma(std::string name, std::int32_t rows, std::int32_t kv_heads, CaseSize size,
+               Arith arith) {
   // Positions whose rings have wrapped 26 times, 4 times, and just once.
   static constexpr std::array<std::int32_t, kStreams> kNewest = {39'999, 6'143, 1'600};
-  DecodeCase made;
+  CaseSpec made;
   made.name = name + " sliding decode of " + std::to_string(rows) + suffix_of(size, arith);
   made.recipe.shape = gemma_shape(arith);
   made.recipe.kv_heads = size == CaseSize::kFull ? kv_heads : 1;
@@ -78,10 +78,10 @@ DecodeCase gemma(std::string name, std::int32_t rows, std::int32_t kv_heads, Cas
   return made;
 }
 
-DecodeCase no_window(CaseSize size, Arith arith) {
+CaseSpec no_window(CaseSize size, Arith arith) {
   static constexpr std::array<std::int32_t, kStreams> kFull = {8'191, 3'000, 511};
   static constexpr std::array<std::int32_t, kStreams> kCut = {1'100, 600, 255};
-  DecodeCase made;
+  CaseSpec made;
   made.name = "12B no-window decode of 5 over a linear cache" + suffix_of(size, arith);
   made.recipe.shape = gemma_shape(arith);
   made.recipe.shape.window = 0;
@@ -92,10 +92,10 @@ DecodeCase no_window(CaseSize size, Arith arith) {
   return made;
 }
 
-DecodeCase ratio(std::uint32_t gqa_ratio, CaseSize size, Arith arith) {
+CaseSpec ratio(std::uint32_t gqa_ratio, CaseSize size, Arith arith) {
   static constexpr std::array<std::int32_t, 2> kFull = {4'500, 1'023};
   static constexpr std::array<std::int32_t, 2> kCut = {700, 256};
-  DecodeCase made;
+  CaseSpec made;
   made.name = "ratio " + std::to_string(gqa_ratio) + " decode of 4" + suffix_of(size, arith);
   made.recipe.shape = gemma_shape(arith);
   made.recipe.shape.head_dim = 128;
@@ -173,8 +173,8 @@ std::vector<RowAt> edge_rows(const WindowRowsShape& shape) {
   return rows;
 }
 
-DecodeCase ragged(const Ragged& small, Arith arith) {
-  DecodeCase made;
+CaseSpec ragged(const Ragged& small, Arith arith) {
+  CaseSpec made;
   WindowRowsShape& shape = made.recipe.shape;
   shape.head_dim = small.head_dim;
   shape.gqa_ratio = small.gqa_ratio;
@@ -219,12 +219,12 @@ std::string suffix_of(CaseSize size, Arith arith) {
   return std::string(size == CaseSize::kCut ? ", cut" : "") + (words.empty() ? words : "," + words);
 }
 
-DecodeCase gemma_decode(std::int32_t rows, CaseSize size, Arith arith) {
+CaseSpec gemma_decode(std::int32_t rows, CaseSize size, Arith arith) {
   return gemma("12B", rows, 8, size, arith);
 }
 
-std::vector<DecodeCase> served_decodes(CaseSize size, Arith arith) {
-  std::vector<DecodeCase> cases;
+std::vector<CaseSpec> served_decodes(CaseSize size, Arith arith) {
+  std::vector<CaseSpec> cases;
   for (const std::int32_t rows : {1, 3, 17, 64}) {
     cases.push_back(gemma("12B", rows, 8, size, arith));
     if (size == CaseSize::kFull) cases.push_back(gemma("31B", rows, 16, size, arith));
@@ -236,8 +236,8 @@ std::vector<DecodeCase> served_decodes(CaseSize size, Arith arith) {
   return cases;
 }
 
-std::vector<DecodeCase> ragged_decodes(Arith arith) {
-  std::vector<DecodeCase> cases;
+std::vector<CaseSpec> ragged_decodes(Arith arith) {
+  std::vector<CaseSpec> cases;
   for (const Ragged& small : kRagged) cases.push_back(ragged(small, arith));
   // Each head_dim comes twice: the second differs in the type and the layout, which others try.
   for (std::size_t i = 1; i < cases.size(); i += 2) cases[i].sweep = Sweep::kWhole;
@@ -248,9 +248,9 @@ std::vector<DecodeCase> ragged_decodes(Arith arith) {
   return cases;
 }
 
-DecodeCase made_decode(const WindowRowsShape& shape, std::int32_t rows, std::int32_t kv_heads,
-                       std::int32_t position) {
-  DecodeCase made;
+CaseSpec made_decode(const WindowRowsShape& shape, std::int32_t rows, std::int32_t kv_heads,
+                     std::int32_t position) {
+  CaseSpec made;
   made.name = name_of_shape(shape) + " decode of " + std::to_string(rows);
   made.recipe.shape = shape;
   made.recipe.kv_heads = kv_heads;
@@ -264,4 +264,4 @@ DecodeCase made_decode(const WindowRowsShape& shape, std::int32_t rows, std::int
   return made;
 }
 
-}  // namespace broach::contract
+}  // namespace broach::contract::window_rows

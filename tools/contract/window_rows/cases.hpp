@@ -4,9 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "tools/contract/harness/sweep.hpp"
 #include "tools/contract/window_rows/inputs.hpp"
 
-namespace broach::contract {
+namespace broach::contract::window_rows {
 
 /// An arithmetic in a form that the family has.
 struct ArithForm {
@@ -25,19 +26,13 @@ inline constexpr ArithForm kArithForms[] = {
 /// planted fault shows by itself and not by a sound kernel beside it.
 enum class Twins : std::uint8_t { kAll, kGeneric, kNone };
 
-/// How much a contract run covers: enough that two cores are done with it in minutes, compilers
-/// included, or every case. A case belongs to the whole sweep alone where it tries again what
-/// another case does: a quick sweep keeps every served case, form, layout, ratio, option and
-/// head_dim.
-enum class Sweep : std::uint8_t { kQuick, kWhole };
-
 /// Where a prefill is cut in two: at every residue modulo 64 and into single rows, or at a few.
 enum class Cuts : std::uint8_t { kFew, kEveryResidue };
 
 /// A named problem that the family has to serve.
-struct DecodeCase {
+struct CaseSpec {
   std::string name;
-  DecodeRecipe recipe;
+  Recipe recipe;
   Twins twins = Twins::kAll;
   Cuts cuts = Cuts::kFew;
   Sweep sweep = Sweep::kQuick;
@@ -48,24 +43,24 @@ enum class CaseSize : std::uint8_t { kFull, kCut };
 
 /// The Gemma-4-like 12B sliding-window decode: 16 query heads over 8 KV heads of 256, window 1024
 /// in a ring of 1536, three streams whose rings have wrapped.
-DecodeCase gemma_decode(std::int32_t rows, CaseSize size, Arith arith = Arith::kChunk256);
+CaseSpec gemma_decode(std::int32_t rows, CaseSize size, Arith arith = Arith::kChunk256);
 
 /// Every decode that the family's contract names as served.
-std::vector<DecodeCase> served_decodes(CaseSize size, Arith arith = Arith::kChunk256);
+std::vector<CaseSpec> served_decodes(CaseSize size, Arith arith = Arith::kChunk256);
 
 /// Small ragged decodes: every head_dim, every ratio of the contract, both types, every layout,
 /// and key counts one below, at and one above each edge of the arithmetic.
-std::vector<DecodeCase> ragged_decodes(Arith arith = Arith::kChunk256);
+std::vector<CaseSpec> ragged_decodes(Arith arith = Arith::kChunk256);
 
 /// Every prefill that the family's contract names as served: chunks of 512 at positions 0, 1,300
 /// (with an image) and 5,000 (the ring wraps) with p32, one of 333 with 16-bit weights, one without
 /// a window, several sequences in one launch, and every ratio.
-std::vector<DecodeCase> served_prefills(CaseSize size, Arith arith);
+std::vector<CaseSpec> served_prefills(CaseSize size, Arith arith);
 
 /// Small ragged prefills of several sequences: every head_dim, both types, every layout, soft cap
 /// and sinks, and rows around each edge of bands, blocks and tiles; and a chunk to be cut
 /// everywhere.
-std::vector<DecodeCase> ragged_prefills(Arith arith);
+std::vector<CaseSpec> ragged_prefills(Arith arith);
 
 /// "bf16 D256 G2 W1024 ring(1536) p32 tile64", with what is switched on.
 std::string name_of_shape(const WindowRowsShape& shape);
@@ -74,7 +69,7 @@ std::string name_of_shape(const WindowRowsShape& shape);
 std::string suffix_of(CaseSize size, Arith arith);
 
 /// A decode of a shape that a user named, with inputs like real ones.
-DecodeCase made_decode(const WindowRowsShape& shape, std::int32_t rows, std::int32_t kv_heads,
-                       std::int32_t position);
+CaseSpec made_decode(const WindowRowsShape& shape, std::int32_t rows, std::int32_t kv_heads,
+                     std::int32_t position);
 
-}  // namespace broach::contract
+}  // namespace broach::contract::window_rows

@@ -6,7 +6,7 @@
 
 #include "tools/contract/window_rows/cases.hpp"
 
-namespace broach::contract {
+namespace broach::contract::window_rows {
 namespace {
 
 constexpr std::uint32_t kWindow = 1024;
@@ -26,7 +26,7 @@ struct Chunk {
   Image image{};
 };
 
-void add_chunk(DecodeRecipe& recipe, std::int32_t stream, const Chunk& chunk) {
+void add_chunk(Recipe& recipe, std::int32_t stream, const Chunk& chunk) {
   const Image& image = chunk.image;
   for (std::int32_t i = 0; i < chunk.rows; ++i) {
     const bool inside = i >= image.first && i < image.first + image.rows;
@@ -37,8 +37,8 @@ void add_chunk(DecodeRecipe& recipe, std::int32_t stream, const Chunk& chunk) {
   recipe.passes_hi = recipe.passes_hi || image.rows > 0;
 }
 
-DecodeCase prefill(std::string name, WindowRowsShape shape, const std::vector<Chunk>& chunks) {
-  DecodeCase made;
+CaseSpec prefill(std::string name, WindowRowsShape shape, const std::vector<Chunk>& chunks) {
+  CaseSpec made;
   shape.form = Form::kPrefill;
   made.name = std::move(name);
   made.recipe.shape = shape;
@@ -66,8 +66,8 @@ class Served {
  public:
   Served(CaseSize size, Arith arith) : size_(size), arith_(arith) {}
 
-  std::vector<DecodeCase> cases() const {
-    std::vector<DecodeCase> made;
+  std::vector<CaseSpec> cases() const {
+    std::vector<CaseSpec> made;
     for (const std::int32_t p0 : {0, 1'300, 5'000}) made.push_back(gemma(p0));
     made.push_back(bf16_weights());
     made.push_back(no_window());
@@ -85,10 +85,10 @@ class Served {
   }
 
   // The chunk at 1,300 holds an image; the one at 5,000 wraps the ring.
-  DecodeCase gemma(std::int32_t p0) const {
+  CaseSpec gemma(std::int32_t p0) const {
     Chunk chunk{p0, full() ? 512 : 70};
     if (p0 == 1'300) chunk.image = full() ? Image{40, 261} : Image{10, 41};
-    DecodeCase made = prefill(
+    CaseSpec made = prefill(
         named("12B sliding prefill of " + std::to_string(chunk.rows) + " at " + std::to_string(p0) +
               (chunk.image.rows > 0 ? " with an image" : "") + ", p32"),
         gemma_shape(arith_, Switch::kOn), {chunk});
@@ -99,8 +99,8 @@ class Served {
     return made;
   }
 
-  DecodeCase bf16_weights() const {
-    DecodeCase made = prefill(
+  CaseSpec bf16_weights() const {
+    CaseSpec made = prefill(
         named(full() ? "31B sliding prefill of 333 at 2000" : "31B sliding prefill of 77 at 2000"),
         gemma_shape(arith_, Switch::kOff), {{2'000, full() ? 333 : 77}});
     made.recipe.kv_heads = full() ? 16 : 1;
@@ -109,19 +109,19 @@ class Served {
     return made;
   }
 
-  DecodeCase no_window() const {
+  CaseSpec no_window() const {
     WindowRowsShape shape = gemma_shape(arith_, Switch::kOn);
     shape.window = 0;
     shape.kv_layout = {};
-    DecodeCase made = prefill(named("12B no-window prefill over a linear cache"), shape,
-                              {full() ? Chunk{1'500, 260} : Chunk{130, 66}});
+    CaseSpec made = prefill(named("12B no-window prefill over a linear cache"), shape,
+                            {full() ? Chunk{1'500, 260} : Chunk{130, 66}});
     made.recipe.kv_heads = full() ? 8 : 1;
     made.recipe.seed = 29;
     made.twins = Twins::kGeneric;
     return made;
   }
 
-  DecodeCase several() const {
+  CaseSpec several() const {
     WindowRowsShape shape = gemma_shape(arith_, Switch::kOff);
     shape.head_dim = 128;
     shape.gqa_ratio = 4;
@@ -132,7 +132,7 @@ class Served {
                                     {63, 65, {0, 65}},
                                     {1'024, 127}}
                : std::vector<Chunk>{{0, 1}, {777, 70, {60, 8}}, {4'095, 17}, {63, 16, {0, 16}}};
-    DecodeCase made =
+    CaseSpec made =
         prefill(named("prefill of " + std::to_string(chunks.size()) + " sequences"), shape, chunks);
     made.recipe.kv_heads = full() ? 4 : 1;
     made.recipe.scale = 0.3F;
@@ -140,13 +140,13 @@ class Served {
     return made;
   }
 
-  DecodeCase ratio(std::uint32_t gqa_ratio) const {
+  CaseSpec ratio(std::uint32_t gqa_ratio) const {
     WindowRowsShape shape = gemma_shape(arith_, gqa_ratio % 2 == 0 ? Switch::kOn : Switch::kOff);
     shape.head_dim = 128;
     shape.gqa_ratio = gqa_ratio;
     shape.window = full() ? kWindow : 200;
     shape.kv_layout = {};
-    DecodeCase made =
+    CaseSpec made =
         prefill(named("ratio " + std::to_string(gqa_ratio) + " prefill"), shape,
                 full() ? std::vector<Chunk>{{1'200, 100}, {0, 70}} : std::vector<Chunk>{{280, 18}});
     made.recipe.kv_heads = full() ? 2 : 1;
@@ -198,7 +198,7 @@ constexpr Ragged kRagged[] = {
 constexpr Chunk kEdges[] = {{0, 1},   {0, 15},   {63, 16, {3, 9}},  {64, 17, {0, 17}},
                             {65, 63}, {127, 64}, {191, 65, {60, 5}}};
 
-DecodeCase ragged(const Ragged& small, Arith arith) {
+CaseSpec ragged(const Ragged& small, Arith arith) {
   WindowRowsShape shape;
   shape.form = Form::kPrefill;
   shape.head_dim = small.head_dim;
@@ -214,7 +214,7 @@ DecodeCase ragged(const Ragged& small, Arith arith) {
   // Wide heads cost most of the work and show no other edge of the rows.
   const std::span<const Chunk> edges =
       small.head_dim <= 128 ? std::span<const Chunk>(kEdges) : std::span(kEdges).last(3);
-  DecodeCase made = prefill("ragged " + name_of_shape(shape), shape, {edges.begin(), edges.end()});
+  CaseSpec made = prefill("ragged " + name_of_shape(shape), shape, {edges.begin(), edges.end()});
   made.recipe.scale = small.gqa_ratio % 2 == 0 ? 1.0F : 0.7F;
   made.recipe.order =
       small.head_dim % 64 == 0 ? CacheOrder::kPositionsFirst : CacheOrder::kHeadsFirst;
@@ -227,7 +227,7 @@ DecodeCase ragged(const Ragged& small, Arith arith) {
 }
 
 // The chunk that is cut at every residue modulo 64 and run row by row, on the host too.
-DecodeCase cut_everywhere(Switch p32, Arith arith) {
+CaseSpec cut_everywhere(Switch p32, Arith arith) {
   WindowRowsShape shape;
   shape.head_dim = 64;
   shape.gqa_ratio = 1;
@@ -236,7 +236,7 @@ DecodeCase cut_everywhere(Switch p32, Arith arith) {
   shape.p32 = p32;
   shape.arith = arith;
   shape.form = Form::kPrefill;
-  DecodeCase made = prefill("cut everywhere " + name_of_shape(shape), shape, {{100, 76, {65, 4}}});
+  CaseSpec made = prefill("cut everywhere " + name_of_shape(shape), shape, {{100, 76, {65, 4}}});
   made.recipe.seed = 64;
   made.cuts = Cuts::kEveryResidue;
   made.twins = Twins::kGeneric;
@@ -245,15 +245,15 @@ DecodeCase cut_everywhere(Switch p32, Arith arith) {
 
 }  // namespace
 
-std::vector<DecodeCase> served_prefills(CaseSize size, Arith arith) {
+std::vector<CaseSpec> served_prefills(CaseSize size, Arith arith) {
   return Served(size, arith).cases();
 }
 
-std::vector<DecodeCase> ragged_prefills(Arith arith) {
-  std::vector<DecodeCase> cases;
+std::vector<CaseSpec> ragged_prefills(Arith arith) {
+  std::vector<CaseSpec> cases;
   for (const Ragged& small : kRagged) cases.push_back(ragged(small, arith));
   for (const Switch p32 : {Switch::kOff, Switch::kOn}) cases.push_back(cut_everywhere(p32, arith));
   return cases;
 }
 
-}  // namespace broach::contract
+}  // namespace broach::contract::window_rows

@@ -2,12 +2,14 @@
 
 #include <fmt/core.h>
 
+#include <string>
 #include <tuple>
 #include <utility>
 
 #include "specializer/shape.hpp"
+#include "tools/contract/window_rows/family.hpp"
 
-namespace broach::contract {
+namespace broach::contract::window_rows {
 namespace {
 
 constexpr Arith kChunk256 = Arith::kChunk256;
@@ -43,7 +45,7 @@ constexpr std::string_view kEveryRow =
 constexpr std::string_view kOtherInFloat64 =
     "beside sums that cancel, nearly every output of a neighbour has other bits in float64";
 
-constexpr Control kControls[] = {
+constexpr PlantedFault kFaults[] = {
     {"window_early", kStartsEarly, kChunk256, kDecode, Needs::kWindow, Gate::kShapes, kUnseenKey},
     {"unmasked_block", "keys behind the row's end, in its last chunk, are not masked", kChunk256,
      kDecode, Needs::kStale, Gate::kShapes,
@@ -105,13 +107,13 @@ constexpr Control kControls[] = {
 };
 
 // Neighbours in the batch are of other streams, so that they do not see each other's keys.
-void add_decode_rows(DecodeRecipe& recipe) {
+void add_decode_rows(Recipe& recipe) {
   recipe.kv_heads = 3;
   recipe.rows = {{0, 5'000}, {1, 1'300}, {0, 4'950}, {2, 700}, {2, 651}};
 }
 
 // Two sequences whose windows and rings have moved on; with `hi`, an image over a block's edge.
-void add_prefill_rows(DecodeRecipe& recipe, bool image) {
+void add_prefill_rows(Recipe& recipe, bool image) {
   recipe.kv_heads = 2;
   for (const auto& [stream, p0, rows] : {std::tuple{0, 3'000, 70}, std::tuple{1, 1'250, 18}}) {
     for (std::int32_t i = 0; i < rows; ++i) {
@@ -123,62 +125,53 @@ void add_prefill_rows(DecodeRecipe& recipe, bool image) {
   recipe.passes_hi = image;
 }
 
-}  // namespace
-
-std::span<const Control> controls() { return kControls; }
-
-std::string name_of(const Control& control) {
-  return fmt::format("{} ({} {})", control.name, specializer::name_of(control.arith),
-                     specializer::name_of(control.form));
+// "tile64 prefill"
+std::string kind_of(const PlantedFault& fault) {
+  return fmt::format("{} {}", specializer::name_of(fault.arith), specializer::name_of(fault.form));
 }
 
-DecodeCase control_case(const Control& control) {
-  DecodeCase made;
-  made.name = "control " + name_of(control);
+}  // namespace
+
+std::span<const PlantedFault> planted_faults() { return kFaults; }
+
+Control control_of(const PlantedFault& fault) {
+  return {fault.name,  kind_of(fault),
+          fault.words, fault.gate,
+          fault.why,   case_of(control_case(fault), {std::string(fault.name), Switch::kOff})};
+}
+
+CaseSpec control_case(const PlantedFault& fault) {
+  CaseSpec made;
+  made.name = fmt::format("control {} ({})", fault.name, kind_of(fault));
   made.twins = Twins::kNone;
   WindowRowsShape& shape = made.recipe.shape;
-  shape.form = control.form;
+  shape.form = fault.form;
   shape.head_dim = 64;
   shape.gqa_ratio = 2;
   shape.window = 1100;
   shape.kv_layout = {KvLayoutKind::kRing, 1200};
-  shape.arith = control.arith;
-  if (control.needs == Needs::kSinks) {
+  shape.arith = fault.arith;
+  if (fault.needs == Needs::kSinks) {
     // A sink beside a hundred keys weighs enough to leave the range that 16 bits of P need.
     shape.sinks = Switch::kOn;
     shape.window = 100;
   }
-  if (control.needs == Needs::kPages) shape.kv_layout = {KvLayoutKind::kPaged, 64};
-  if (control.needs == Needs::kP32) shape.p32 = Switch::kOn;
-  if (control.form == Form::kDecode) {
+  if (fault.needs == Needs::kPages) shape.kv_layout = {KvLayoutKind::kPaged, 64};
+  if (fault.needs == Needs::kP32) shape.p32 = Switch::kOn;
+  if (fault.form == Form::kDecode) {
     add_decode_rows(made.recipe);
   } else {
-    add_prefill_rows(made.recipe, control.needs == Needs::kHi);
+    add_prefill_rows(made.recipe, fault.needs == Needs::kHi);
   }
-  if (control.gate == Gate::kNonFinite && control.form == Form::kDecode) {
+  if (fault.gate == Gate::kNonFinite && fault.form == Form::kDecode) {
     // Heads that share a block, in each way that a launch may be spread: tile64 folds 512 values at
     // a time, so that at head_dim 512 a folding block would have no neighbour.
     shape.gqa_ratio = 8;
   }
-  if (control.needs == Needs::kStale) made.recipe.unseen = Unseen::kStale;
+  if (fault.needs == Needs::kStale) made.recipe.unseen = Unseen::kStale;
   made.recipe.scale = 2.0F;
   made.recipe.seed = 77;
   return made;
 }
 
-ControlReport try_control(const Control& control, const Bench& bench, std::uint32_t threads) {
-  ControlReport report{&control, false, {}};
-  const DecodeCase tried = control_case(control);
-  auto kernel = Kernel::load(bench, tried.recipe.shape, {std::string(control.name), Switch::kOff});
-  if (!kernel) {
-    report.words = "could not be built: " + kernel.error().message;
-    return report;
-  }
-  const GateReport gate =
-      run_gate(control.gate, {&*kernel, &tried, nullptr, {}, threads, Until::kFirstFailure});
-  report.red = !gate.passed;
-  report.words = gate.passed ? "stayed green" : gate.failures.front();
-  return report;
-}
-
-}  // namespace broach::contract
+}  // namespace broach::contract::window_rows

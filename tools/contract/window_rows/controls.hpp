@@ -4,19 +4,20 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "tools/contract/window_rows/gates.hpp"
+#include "tools/contract/harness/controls.hpp"
+#include "tools/contract/harness/gates.hpp"
+#include "tools/contract/window_rows/cases.hpp"
 
-namespace broach::contract {
+namespace broach::contract::window_rows {
 
 /// What a control's case needs, for the fault to be reachable at all.
 enum class Needs : std::uint8_t { kWindow, kSinks, kPages, kHi, kP32, kStale };
 
-/// A fault planted in a family's own source, and the gate that has to see it.
+/// A fault planted in the family's own source, and the gate that has to see it.
 ///
 /// `name` goes into specializer::Variant::control; no public interface can ask for it.
-struct Control {
+struct PlantedFault {
   std::string_view name;
   std::string_view words;  ///< What the faulty kernel does.
   Arith arith;
@@ -27,23 +28,13 @@ struct Control {
 };
 
 /// Every planted fault of every arithmetic and form.
-std::span<const Control> controls();
+std::span<const PlantedFault> planted_faults();
 
-/// "window_early (tile64 prefill)"
-std::string name_of(const Control& control);
-
-/// What became of one control.
-struct ControlReport {
-  const Control* control = nullptr;
-  bool red = false;
-  std::string words;  ///< What the gate said of it, or why it could not be built.
-};
-
-/// The case that a control is tried on: small, with a window over several chunks and tiles, a ring
+/// The case that a fault is tried on: small, with a window over several chunks and tiles, a ring
 /// that has wrapped (or sinks, or pages), and NaN in every cell that no row sees.
-DecodeCase control_case(const Control& control);
+CaseSpec control_case(const PlantedFault& fault);
 
-/// Builds the faulty kernel and runs the gate that has to turn red.
-ControlReport try_control(const Control& control, const Bench& bench, std::uint32_t threads);
+/// The same for the harness.
+Control control_of(const PlantedFault& fault);
 
-}  // namespace broach::contract
+}  // namespace broach::contract::window_rows

@@ -9,9 +9,10 @@
 #include "tools/contract/harness/number.hpp"
 #include "tools/contract/window_rows/gates.hpp"
 #include "tools/contract/window_rows/launch_ways.hpp"
+#include "tools/contract/window_rows/range.hpp"
 #include "tools/contract/window_rows/unit_weights.hpp"
 
-namespace broach::contract {
+namespace broach::contract::window_rows {
 namespace {
 
 // More only repeat what these show.
@@ -21,7 +22,7 @@ constexpr std::int32_t kPrefillRows = 40;  // Three bands of a block.
 // A change of the inputs, and which (row, query head) can see it.
 struct Plant {
   std::string name;
-  std::function<void(DecodeProblem&)> plant;
+  std::function<void(Problem&)> plant;
   std::function<bool(std::int32_t row, std::int32_t head)> sees;
 };
 
@@ -37,7 +38,7 @@ struct Place {
 // Its plants refer to it.
 class Planter {
  public:
-  explicit Planter(const DecodeProblem& problem) : p_(problem) {
+  explicit Planter(const Problem& problem) : p_(problem) {
     row_ = 0;
     for (std::int32_t row = 0; row < p_.rows; ++row) {
       if (keys_of(row) > keys_of(row_)) row_ = row;
@@ -68,30 +69,28 @@ class Planter {
   Plant both_infinities(const Place& place, std::int32_t other_position) const;
   Plant beyond_fp32(const Place& place) const;
 
-  const DecodeProblem& p_;
+  const Problem& p_;
   std::int32_t row_;
 };
 
 Plant Planter::in_query(double value, const std::string& name) const {
   const std::int32_t head = p_.heads() - 1;
   const auto at = static_cast<std::size_t>(p_.q_at(row_, head) + p_.head_dim() / 2);
-  return {name + " in a query",
-          [at, planted = bits(value)](DecodeProblem& p) { p.q[at] = planted; },
+  return {name + " in a query", [at, planted = bits(value)](Problem& p) { p.q[at] = planted; },
           [this, head](std::int32_t row, std::int32_t of) { return row == row_ && of == head; }};
 }
 
 Plant Planter::in_key(const Place& place, double value, const std::string& name) const {
   const auto at =
       static_cast<std::size_t>(p_.k_at(place.row, place.position, place.kv_head) + place.dim);
-  return {name + " in a key", [at, planted = bits(value)](DecodeProblem& p) { p.k[at] = planted; },
+  return {name + " in a key", [at, planted = bits(value)](Problem& p) { p.k[at] = planted; },
           [this, place](std::int32_t row, std::int32_t head) { return sees(place, row, head); }};
 }
 
 Plant Planter::in_value(const Place& place, double value, const std::string& name) const {
   const auto at =
       static_cast<std::size_t>(p_.v_at(place.row, place.position, place.kv_head) + place.dim);
-  return {name + " in a value",
-          [at, planted = bits(value)](DecodeProblem& p) { p.v[at] = planted; },
+  return {name + " in a value", [at, planted = bits(value)](Problem& p) { p.v[at] = planted; },
           [this, place](std::int32_t row, std::int32_t head) { return sees(place, row, head); }};
 }
 
@@ -101,7 +100,7 @@ Plant Planter::both_infinities(const Place& place, std::int32_t other_position) 
   other_place.position = other_position;
   Plant other = in_value(other_place, -std::numeric_limits<double>::infinity(), "");
   return {"+inf and -inf in one column of the values",
-          [one, other](DecodeProblem& p) {
+          [one, other](Problem& p) {
             one.plant(p);
             other.plant(p);
           },
@@ -117,7 +116,7 @@ Plant Planter::beyond_fp32(const Place& place) const {
   const std::int32_t head = place.kv_head * ratio;
   const Plant value = in_value(place, std::numeric_limits<double>::infinity(), "");
   return {"+inf at a key of weight e^-200",
-          [this, place, head, value](DecodeProblem& p) {
+          [this, place, head, value](Problem& p) {
             value.plant(p);
             const std::uint16_t* q = p.q.data() + p.q_at(place.row, head);
             double squares = 0;
@@ -154,7 +153,7 @@ std::vector<Plant> Planter::plants() const {
 }
 
 // Every (row, head) that does not see a plant keeps its bits.
-std::string disturbed(const DecodeProblem& problem, const Plant& plant,
+std::string disturbed(const Problem& problem, const Plant& plant,
                       const std::vector<std::uint16_t>& clean,
                       const std::vector<std::uint16_t>& out, std::uint64_t& comparisons) {
   for (std::int32_t row = 0; row < problem.rows; ++row) {
@@ -175,8 +174,8 @@ std::string disturbed(const DecodeProblem& problem, const Plant& plant,
 // The part of a case that the gate works with. Of a decode: rows spread over it, so that streams
 // and edges differ. Of a prefill: the first rows of its sequences, which share blocks and see each
 // other's keys; an image that goes on behind them ends with them.
-DecodeRecipe few_rows(const DecodeRecipe& recipe) {
-  DecodeRecipe few = recipe;
+Recipe few_rows(const Recipe& recipe) {
+  Recipe few = recipe;
   few.rows.clear();
   if (recipe.shape.form == Form::kDecode) {
     const auto rows = static_cast<std::int32_t>(recipe.rows.size());
@@ -210,7 +209,7 @@ DecodeRecipe few_rows(const DecodeRecipe& recipe) {
 // bit for bit.
 Result<std::vector<std::uint16_t>> run_all_ways(const GateInput& input,
                                                 const std::vector<LaunchWay>& ways,
-                                                const DecodeProblem& problem, std::string_view part,
+                                                const Problem& problem, std::string_view part,
                                                 GateReport& report) {
   auto uploaded = DeviceProblem::upload(*input.kernel->bench().device, problem);
   if (!uploaded) return uploaded.error();
@@ -229,7 +228,7 @@ Result<std::vector<std::uint16_t>> run_all_ways(const GateInput& input,
 
 // The rows whose outputs are judged by range under plant `nth`: a prefill has many that see the
 // same, and each plant takes others of them. Bits are compared in all rows.
-std::vector<std::int32_t> judged_rows(const DecodeProblem& problem, std::int32_t most_keys_row,
+std::vector<std::int32_t> judged_rows(const Problem& problem, std::int32_t most_keys_row,
                                       std::size_t nth) {
   if (!problem.is_prefill()) return first_rows(problem.rows);
   constexpr std::int32_t kStep = 5;
@@ -240,17 +239,17 @@ std::vector<std::int32_t> judged_rows(const DecodeProblem& problem, std::int32_t
   return rows;
 }
 
-void try_plant(const GateInput& input, const LaunchWay& way, const DecodeProblem& problem,
+void try_plant(const GateInput& input, const LaunchWay& way, const Problem& problem,
                const Plant& plant, const std::vector<std::int32_t>& judged,
                const std::vector<std::uint16_t>& clean, GateReport& report) {
-  DecodeProblem planted = problem;
+  Problem planted = problem;
   plant.plant(planted);
   auto out = run_all_ways(input, {way}, planted, plant.name, report);
   if (!out) {
     report.fail(fmt::format("{}: {}", plant.name, out.error().message));
     return;
   }
-  auto range = check_decode(planted, *out, input.threads, judged);
+  auto range = check_outputs(planted, *out, input.options.threads, judged);
   if (!range) {
     report.fail(fmt::format("{}: {}", plant.name, range.error().message));
     return;
@@ -263,8 +262,8 @@ void try_plant(const GateInput& input, const LaunchWay& way, const DecodeProblem
 // A neighbour that is computed again in float64 shows only where float64 rounds to other bits than
 // the form's sums do. With weights of 1 on values that cancel, that is nearly everywhere; how many
 // is counted, so that a gate that could see nothing says so.
-void try_neighbours(const GateInput& input, const std::vector<LaunchWay>& ways,
-                    DecodeProblem problem, GateReport& report) {
+void try_neighbours(const GateInput& input, const std::vector<LaunchWay>& ways, Problem problem,
+                    GateReport& report) {
   constexpr std::string_view kPart = "NaN in a query, beside sums that cancel";
   set_keys_to_zero(problem);
   set_values_cancelling(problem);
@@ -272,7 +271,7 @@ void try_neighbours(const GateInput& input, const std::vector<LaunchWay>& ways,
   if (!clean) return report.fail(fmt::format("{}: {}", kPart, clean.error().message));
   const Planter planter(problem);  // Outlives its plant.
   const Plant plant = planter.in_query(std::nan(""), "NaN");
-  DecodeProblem planted = problem;
+  Problem planted = problem;
   plant.plant(planted);
   auto out = run_all_ways(input, ways, planted, kPart, report);
   if (!out) return report.fail(fmt::format("{}: {}", kPart, out.error().message));
@@ -290,16 +289,16 @@ void try_neighbours(const GateInput& input, const std::vector<LaunchWay>& ways,
 GateReport gate_nonfinite(const GateInput& input) {
   GateReport report;
   report.gate = Gate::kNonFinite;
-  DecodeRecipe recipe = few_rows(input.tried->recipe);
+  Recipe recipe = few_rows(input.tried->recipe);
   recipe.unseen = Unseen::kStale;
-  auto stale = make_decode(recipe);
+  auto stale = make_problem(recipe);
   recipe.unseen = Unseen::kNan;
-  auto made = make_decode(recipe);
+  auto made = make_problem(recipe);
   if (!stale || !made) {
     report.fail((stale ? made : stale).error().message);
     return report;
   }
-  const DecodeProblem& problem = *made;
+  const Problem& problem = *made;
   auto ways = launch_ways(*input.kernel);
   if (!ways) {
     report.fail(ways.error().message);
@@ -317,13 +316,13 @@ GateReport gate_nonfinite(const GateInput& input) {
   const std::string changed = disturbed(problem, unseen, *clean, *beside_nan, report.comparisons);
   if (!changed.empty()) report.fail(fmt::format("{}: {}", unseen.name, changed));
   try_neighbours(input, *ways, problem, report);
-  if (input.ends_with(report)) return report;
+  if (input.options.ends_with(report)) return report;
   // Ways take turns, so that each sees every kind of plant: queries, keys and values come by
   // threes.
   const Planter planter(problem);  // Outlives its plants.
   const std::vector<Plant> plants = planter.plants();
   for (std::size_t i = 0; i < plants.size(); ++i) {
-    if (input.ends_with(report)) return report;
+    if (input.options.ends_with(report)) return report;
     const LaunchWay& way = (*ways)[(i + i / 3) % ways->size()];
     try_plant(input, way, problem, plants[i], judged_rows(problem, planter.row(), i), *clean,
               report);
@@ -334,4 +333,4 @@ GateReport gate_nonfinite(const GateInput& input) {
   return report;
 }
 
-}  // namespace broach::contract
+}  // namespace broach::contract::window_rows

@@ -3,10 +3,11 @@
 #include <algorithm>
 
 #include "specializer/shape.hpp"
+#include "tools/contract/window_rows/range.hpp"
 #include "tools/contract/window_rows/shape_trial.hpp"
 #include "tools/contract/window_rows/variants.hpp"
 
-namespace broach::contract {
+namespace broach::contract::window_rows {
 namespace {
 
 // Elements of a cache that a longer declaration may take: the promise does not depend on it, the
@@ -25,13 +26,13 @@ std::vector<std::int32_t> mixed_rows(std::int32_t rows, const std::vector<std::i
 }
 
 void check_range(ShapeTrial& trial) {
-  auto range = check_decode(trial.problem(), trial.out(), trial.input().threads);
+  auto range = check_outputs(trial.problem(), trial.out(), trial.input().options.threads);
   if (!range) return trial.report().fail(range.error().message);
   trial.report().judge(*range, trial.input().tried->name);
 }
 
 void check_digest(ShapeTrial& trial) {
-  const std::string_view pinned = trial.input().digest;
+  const std::string_view pinned = trial.input().options.digest;
   if (pinned.empty()) return;
   const std::string digest = digest_of(trial.problem(), trial.out());
   trial.report().comparisons += trial.out().size();
@@ -41,10 +42,10 @@ void check_digest(ShapeTrial& trial) {
 
 // Promise 9: the host target's bits.
 void check_host(ShapeTrial& trial) {
-  if (trial.input().host == nullptr) return;
-  auto kernel = Kernel::load(*trial.input().host, trial.input().kernel->shape());
+  if (trial.input().options.host == nullptr) return;
+  auto kernel = Kernel::load(*trial.input().options.host, trial.input().kernel->shape());
   if (!kernel) return trial.report().fail("host: " + kernel.error().message);
-  const DecodeProblem& problem = trial.problem();
+  const Problem& problem = trial.problem();
   trial.compare(kernel->run(problem), problem, first_rows(problem.rows), "the host target");
 }
 
@@ -66,8 +67,8 @@ void check_batches(ShapeTrial& trial) {
 // Promise 2: other slots, a longer declaration; and other strides.
 void check_placement(ShapeTrial& trial) {
   const Kernel& kernel = *trial.input().kernel;
-  const DecodeRecipe& base = trial.input().tried->recipe;
-  DecodeRecipe recipe = base;
+  const Recipe& base = trial.input().tried->recipe;
+  Recipe recipe = base;
   std::int32_t streams = 0;
   for (const RowAt& row : recipe.rows) streams = std::max(streams, row.stream + 1);
   for (std::int32_t i = streams; i-- > 0;) recipe.slot_of_stream.push_back(i + 1);
@@ -96,7 +97,7 @@ void check_spread(ShapeTrial& trial) {
   const Kernel& kernel = *trial.input().kernel;
   if (kernel.shape().arith != Arith::kTile64 || kernel.shape().form != Form::kDecode) return;
   if (trial.input().tried->twins == Twins::kNone) return;
-  const DecodeProblem& problem = trial.problem();
+  const Problem& problem = trial.problem();
   for (const std::uint32_t multiprocessors : {1U, 16U, 132U}) {
     auto spread = Kernel::load(kernel.bench(), kernel.shape(), {}, multiprocessors);
     if (!spread) return trial.report().fail(spread.error().message);
@@ -118,7 +119,7 @@ void check_variants(ShapeTrial& trial) {
       trial.report().fail(variant.name + ": " + kernel.error().message);
       continue;
     }
-    DecodeRecipe recipe = trial.input().tried->recipe;
+    Recipe recipe = trial.input().tried->recipe;
     recipe.shape = variant.shape;
     trial.placed(*kernel, recipe, variant.name);
   }
@@ -132,7 +133,7 @@ GateReport gate_shapes(const GateInput& input) {
   ShapeTrial trial(input, report);
   if (!trial.begin()) return report;
   check_range(trial);
-  if (input.ends_with(report)) return report;
+  if (input.options.ends_with(report)) return report;
   check_digest(trial);
   check_host(trial);
   check_batches(trial);
@@ -143,4 +144,4 @@ GateReport gate_shapes(const GateInput& input) {
   return report;
 }
 
-}  // namespace broach::contract
+}  // namespace broach::contract::window_rows

@@ -7,7 +7,7 @@
 #include "tools/contract/window_rows/shape_trial.hpp"
 #include "tools/contract/window_rows/variants.hpp"
 
-namespace broach::contract {
+namespace broach::contract::window_rows {
 namespace {
 
 constexpr std::int32_t kResidues = 64;  // A block has 64 rows, a tile 64 keys.
@@ -15,7 +15,7 @@ constexpr std::int32_t kFewResidues[] = {1, 31, 48};
 constexpr std::int32_t kMostDecodeRows = 64;
 
 // Whether no row before `at` sees a key of the rows from `at` on, in the prefill's first sequence.
-bool may_be_cut(const DecodeProblem& p, std::int32_t at) {
+bool may_be_cut(const Problem& p, std::int32_t at) {
   const std::int32_t behind = p.positions[0] + at;
   for (std::int32_t row = 0; row < at; ++row) {
     if (p.last_key(row) >= behind) return false;
@@ -24,7 +24,7 @@ bool may_be_cut(const DecodeProblem& p, std::int32_t at) {
 }
 
 // The first place of a residue modulo 64 where the first sequence may be cut, or 0.
-std::int32_t place_of_cut(const DecodeProblem& p, std::int32_t residue) {
+std::int32_t place_of_cut(const Problem& p, std::int32_t residue) {
   for (std::int32_t at = residue == 0 ? kResidues : residue; at < p.offsets[1]; at += kResidues) {
     if (may_be_cut(p, at)) return at;
   }
@@ -32,13 +32,13 @@ std::int32_t place_of_cut(const DecodeProblem& p, std::int32_t residue) {
 }
 
 void cut_at_residue(ShapeTrial& trial, std::int32_t residue, std::int32_t& left_out) {
-  const DecodeProblem& whole = trial.problem();
+  const Problem& whole = trial.problem();
   const std::int32_t at = place_of_cut(whole, residue);
   if (at == 0) {
     ++left_out;
     return;
   }
-  const DecodeProblem cut = whole.cut(at);
+  const Problem cut = whole.cut(at);
   trial.compare(trial.input().kernel->run(cut), cut, first_rows(cut.rows),
                 fmt::format("cut before row {}", at));
 }
@@ -79,7 +79,7 @@ void check_decode_form(ShapeTrial& trial) {
     }
     rows = std::move(fewer);
   }
-  DecodeProblem taken = trial.problem().take(rows);
+  Problem taken = trial.problem().take(rows);
   taken.shape = *shape;
   taken.offsets.clear();
   trial.compare(decode->run(taken), taken, rows, "the decode form");
@@ -92,4 +92,4 @@ void check_prefill_promises(ShapeTrial& trial) {
   if (trial.input().tried->twins != Twins::kNone) check_decode_form(trial);
 }
 
-}  // namespace broach::contract
+}  // namespace broach::contract::window_rows

@@ -13,7 +13,7 @@
 #include "tools/contract/window_rows/shape_trial.hpp"
 #include "tools/contract/window_rows/unit_weights.hpp"
 
-namespace broach::contract {
+namespace broach::contract::window_rows {
 namespace {
 
 // A narrower accumulator is told from fp32 relative to an output of at least this size.
@@ -21,7 +21,7 @@ constexpr double kSmallOutput = 16;
 
 // Counts outputs that are not as `want` says, and reports the first.
 template <class Want>
-void compare(const DecodeProblem& p, const std::vector<std::uint16_t>& out, std::string_view part,
+void compare(const Problem& p, const std::vector<std::uint16_t>& out, std::string_view part,
              GateReport& report, Want want) {
   std::uint64_t wrong = 0;
   std::string first;
@@ -44,8 +44,8 @@ void compare(const DecodeProblem& p, const std::vector<std::uint16_t>& out, std:
 
 // Says what an accumulator of a narrower type would have given, so that a reader knows what the
 // gate separates.
-void note_narrow(const DecodeProblem& p, specializer::MmaStep step, Narrow narrow,
-                 std::string_view name, GateReport& report) {
+void note_narrow(const Problem& p, specializer::MmaStep step, Narrow narrow, std::string_view name,
+                 GateReport& report) {
   std::uint64_t seen = 0;
   std::uint64_t outputs = 0;
   double furthest = 0;
@@ -75,7 +75,7 @@ void note_narrow(const DecodeProblem& p, specializer::MmaStep step, Narrow narro
                                           : std::string("and overflow")));
 }
 
-void check_cancelling(const GateInput& input, DecodeProblem problem, GateReport& report) {
+void check_cancelling(const GateInput& input, Problem problem, GateReport& report) {
   set_values_cancelling(problem);
   const specializer::MmaStep step = input.kernel->bench().device->target().mma_step;
   const auto ratio = static_cast<std::int32_t>(problem.shape.gqa_ratio);
@@ -116,12 +116,12 @@ void check_cancelling(const GateInput& input, DecodeProblem problem, GateReport&
 GateReport gate_sums(const GateInput& input) {
   GateReport report;
   report.gate = Gate::kSums;
-  auto made = make_decode(input.tried->recipe);
+  auto made = make_problem(input.tried->recipe);
   if (!made) {
     report.fail(made.error().message);
     return report;
   }
-  DecodeProblem& problem = *made;
+  Problem& problem = *made;
   set_keys_to_zero(problem);
   const std::vector<std::int32_t> own = own_rows(problem);
   if (!own.empty()) {
@@ -151,4 +151,4 @@ GateReport gate_sums(const GateInput& input) {
   return report;
 }
 
-}  // namespace broach::contract
+}  // namespace broach::contract::window_rows

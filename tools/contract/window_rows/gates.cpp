@@ -2,67 +2,12 @@
 
 #include <fmt/core.h>
 
-#include <utility>
+#include "tools/contract/harness/digests.hpp"
 
-#include "cache/key.hpp"
+namespace broach::contract::window_rows {
 
-namespace broach::contract {
-namespace {
-
-constexpr std::size_t kKeptFailures = 8;
-
-}  // namespace
-
-std::string_view name_of(Gate gate) noexcept {
-  switch (gate) {
-    case Gate::kNonFinite:
-      return "non-finite";
-    case Gate::kRepeat:
-      return "repeat";
-    case Gate::kShapes:
-      return "shapes";
-    case Gate::kSums:
-      return "sums";
-  }
-  return "unknown";
-}
-
-void GateReport::fail(std::string words) {
-  passed = false;
-  if (failures.size() < kKeptFailures) failures.push_back(std::move(words));
-}
-
-void GateReport::judge(const RangeReport& report, std::string_view part) {
-  range.add(report);
-  comparisons += report.checked;
-  if (report.passed()) return;
-  std::string words = fmt::format("{}: {} outputs out of range and {} of another class", part,
-                                  report.out_of_range, report.nonfinite_mismatch);
-  if (report.first) words += "; first: " + words_of(*report.first);
-  if (report.worst && report.worst->steps_outside > report.first->steps_outside) {
-    words += "; worst: " + words_of(*report.worst);
-  }
-  fail(std::move(words));
-}
-
-GateReport run_gate(Gate gate, const GateInput& input) {
-  switch (gate) {
-    case Gate::kNonFinite:
-      return gate_nonfinite(input);
-    case Gate::kRepeat:
-      return gate_repeat(input);
-    case Gate::kShapes:
-      return gate_shapes(input);
-    case Gate::kSums:
-      return gate_sums(input);
-  }
-  GateReport unknown;
-  unknown.fail("no such gate");
-  return unknown;
-}
-
-std::string difference(const DecodeProblem& a_problem, const std::vector<std::uint16_t>& a,
-                       const DecodeProblem& b_problem, const std::vector<std::uint16_t>& b,
+std::string difference(const Problem& a_problem, const std::vector<std::uint16_t>& a,
+                       const Problem& b_problem, const std::vector<std::uint16_t>& b,
                        const std::vector<std::int32_t>& where) {
   std::uint64_t count = 0;
   std::string first;
@@ -83,20 +28,23 @@ std::string difference(const DecodeProblem& a_problem, const std::vector<std::ui
   return count == 0 ? first : fmt::format("{} outputs differ; {}", count, first);
 }
 
-std::string digest_of(const DecodeProblem& problem, const std::vector<std::uint16_t>& out) {
-  cache::KeyBuilder digest;
-  std::string bytes;
+std::vector<std::byte> packed(const Problem& problem, const std::vector<std::uint16_t>& out) {
+  std::vector<std::byte> bytes;
+  bytes.reserve(out.size() * 2);
   for (std::int32_t row = 0; row < problem.rows; ++row) {
     for (std::int32_t head = 0; head < problem.heads(); ++head) {
       const auto at = static_cast<std::size_t>(problem.out_at(row, head));
       for (std::size_t d = 0; d < problem.shape.head_dim; ++d) {
-        bytes.push_back(static_cast<char>(out[at + d] & 0xff));
-        bytes.push_back(static_cast<char>(out[at + d] >> 8));
+        bytes.push_back(static_cast<std::byte>(out[at + d] & 0xff));
+        bytes.push_back(static_cast<std::byte>(out[at + d] >> 8));
       }
     }
   }
-  digest.field("outputs", bytes);
-  return digest.finish().key.hex();
+  return bytes;
 }
 
-}  // namespace broach::contract
+std::string digest_of(const Problem& problem, const std::vector<std::uint16_t>& out) {
+  return contract::digest_of(packed(problem, out));
+}
+
+}  // namespace broach::contract::window_rows

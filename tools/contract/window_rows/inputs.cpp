@@ -9,21 +9,14 @@
 #include <string>
 #include <utility>
 
+#include "tools/contract/harness/draws.hpp"
 #include "tools/contract/harness/number.hpp"
 
-namespace broach::contract {
+namespace broach::contract::window_rows {
 namespace {
 
 constexpr std::uint64_t kQuery = 1, kKey = 2, kValue = 3, kPlant = 4, kShuffle = 5, kSink = 6;
 constexpr int kRowsAPlant = 3;
-
-// splitmix64's finaliser: every bit of the input reaches every bit of the output.
-std::uint64_t mixed(std::uint64_t x) noexcept {
-  x += 0x9e3779b97f4a7c15;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
 
 std::uint64_t name_of_vector(std::uint64_t seed, std::uint64_t kind, std::int32_t stream,
                              std::int32_t position, std::int32_t head) noexcept {
@@ -31,29 +24,6 @@ std::uint64_t name_of_vector(std::uint64_t seed, std::uint64_t kind, std::int32_
   name = mixed(name ^ static_cast<std::uint32_t>(stream));
   name = mixed(name ^ static_cast<std::uint32_t>(position));
   return mixed(name ^ static_cast<std::uint32_t>(head));
-}
-
-double uniform(std::uint64_t name) noexcept { return static_cast<double>(name >> 11) * 0x1p-53; }
-
-// Four 16-bit uniforms of one draw, centred and scaled to unit variance: near enough to normal, and
-// made of exact integer steps, so that every machine draws the same.
-double bell(std::uint64_t draw) noexcept {
-  const std::uint64_t sum =
-      (draw & 0xffff) + ((draw >> 16) & 0xffff) + ((draw >> 32) & 0xffff) + (draw >> 48);
-  return (static_cast<double>(sum) - 2.0 * 65535.0) * (1.7320508075688772 / 65536.0);
-}
-
-// A vector of the wanted RMS. The RMS is made exact before rounding, as a norm layer's is.
-void draw(std::span<std::uint16_t> to, std::uint64_t name, double rms, Dtype dtype) {
-  double squares = 0;
-  std::uint64_t at = name;
-  for (std::size_t d = 0; d < to.size(); ++d) {
-    const double x = bell(mixed(++at));
-    squares += x * x;
-  }
-  const double factor = rms / std::sqrt(squares / static_cast<double>(to.size()));
-  at = name;
-  for (std::uint16_t& element : to) element = round_to(bell(mixed(++at)) * factor, dtype);
 }
 
 double key_rms(std::uint64_t name) noexcept { return 0.06 + 0.07 * uniform(mixed(name + 77)); }
@@ -66,9 +36,9 @@ std::string words(const RowAt& row) {
 // Sizes, strides and the page table; the caches are allocated but not filled.
 class Maker {
  public:
-  explicit Maker(const DecodeRecipe& recipe) : recipe_(recipe) {}
+  explicit Maker(const Recipe& recipe) : recipe_(recipe) {}
 
-  Result<DecodeProblem> make() {
+  Result<Problem> make() {
     if (auto laid = lay_out(); !laid) return laid.error();
     fill_unseen();
     fill_queries();
@@ -98,13 +68,13 @@ class Maker {
     return {in.data() + at, recipe_.shape.head_dim};
   }
 
-  const DecodeRecipe& recipe_;
-  DecodeProblem problem_;
+  const Recipe& recipe_;
+  Problem problem_;
   std::map<std::int32_t, std::int32_t> newest_;  // By stream: the greatest position seen.
 };
 
 Result<void> Maker::check_rings() {
-  const DecodeProblem& p = problem_;
+  const Problem& p = problem_;
   for (const RowAt& at : recipe_.rows) {
     std::int32_t& newest = newest_[at.stream];
     newest = std::max(newest, at.last_key());
@@ -123,7 +93,7 @@ Result<void> Maker::check_rings() {
 }
 
 Result<void> Maker::lay_out_sequences() {
-  DecodeProblem& p = problem_;
+  Problem& p = problem_;
   p.passes_hi = recipe_.passes_hi;
   if (p.shape.form == Form::kDecode) return {};
   p.offsets.push_back(0);
@@ -138,7 +108,7 @@ Result<void> Maker::lay_out_sequences() {
 }
 
 Result<void> Maker::lay_out() {
-  DecodeProblem& p = problem_;
+  Problem& p = problem_;
   const WindowRowsShape& shape = recipe_.shape;
   p.shape = shape;
   p.rows = static_cast<std::int32_t>(recipe_.rows.size());
@@ -219,7 +189,7 @@ void Maker::shuffle_pages() {
 }
 
 void Maker::fill_unseen() {
-  DecodeProblem& p = problem_;
+  Problem& p = problem_;
   const std::uint16_t nan = round_to(std::nan(""), p.shape.dtype);
   std::fill(p.q.begin(), p.q.end(), nan);
   if (recipe_.unseen == Unseen::kNan) {
@@ -239,15 +209,15 @@ void Maker::fill_queries() {
     const RowAt& at = recipe_.rows[static_cast<std::size_t>(row)];
     for (std::int32_t head = 0; head < problem_.heads(); ++head) {
       const std::uint64_t name = name_of_vector(recipe_.seed, kQuery, at.stream, at.position, head);
-      draw(vector_at(problem_.q, problem_.q_at(row, head)), name, query_rms(name),
-           problem_.shape.dtype);
+      draw_vector(vector_at(problem_.q, problem_.q_at(row, head)), name, query_rms(name),
+                  problem_.shape.dtype);
     }
   }
 }
 
 // Rows by stream and position, so that positions that several rows see are drawn once.
 void Maker::fill_streams() {
-  DecodeProblem& p = problem_;
+  Problem& p = problem_;
   std::vector<std::int32_t> order(recipe_.rows.size());
   std::iota(order.begin(), order.end(), 0);
   const auto at = [this](std::int32_t row) { return recipe_.rows[static_cast<std::size_t>(row)]; };
@@ -262,16 +232,16 @@ void Maker::fill_streams() {
     for (next = std::max(next, p.first_key(row)); next <= p.last_key(row); ++next) {
       for (std::int32_t head = 0; head < p.kv_heads; ++head) {
         const std::uint64_t key = name_of_vector(recipe_.seed, kKey, stream, next, head);
-        draw(vector_at(p.k, p.k_at(row, next, head)), key, key_rms(key), p.shape.dtype);
+        draw_vector(vector_at(p.k, p.k_at(row, next, head)), key, key_rms(key), p.shape.dtype);
         const std::uint64_t value = name_of_vector(recipe_.seed, kValue, stream, next, head);
-        draw(vector_at(p.v, p.v_at(row, next, head)), value, 1.0, p.shape.dtype);
+        draw_vector(vector_at(p.v, p.v_at(row, next, head)), value, 1.0, p.shape.dtype);
       }
     }
   }
 }
 
 void Maker::plant() {
-  DecodeProblem& p = problem_;
+  Problem& p = problem_;
   const auto ratio = static_cast<std::int32_t>(p.shape.gqa_ratio);
   for (std::int32_t row = 0; row < p.rows; row += kRowsAPlant) {
     const RowAt& at = recipe_.rows[static_cast<std::size_t>(row)];
@@ -287,7 +257,8 @@ void Maker::plant() {
       const std::uint64_t query =
           name_of_vector(recipe_.seed, kQuery, at.stream, at.position, head);
       const std::uint64_t key = name_of_vector(recipe_.seed, kKey, at.stream, position, kv_head);
-      draw(vector_at(p.k, p.k_at(row, position, kv_head)), query, key_rms(key), p.shape.dtype);
+      draw_vector(vector_at(p.k, p.k_at(row, position, kv_head)), query, key_rms(key),
+                  p.shape.dtype);
     }
   }
 }
@@ -301,6 +272,6 @@ void Maker::fill_sinks() {
 
 }  // namespace
 
-Result<DecodeProblem> make_decode(const DecodeRecipe& recipe) { return Maker(recipe).make(); }
+Result<Problem> make_problem(const Recipe& recipe) { return Maker(recipe).make(); }
 
-}  // namespace broach::contract
+}  // namespace broach::contract::window_rows

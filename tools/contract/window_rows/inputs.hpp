@@ -7,7 +7,7 @@
 #include "broach/types.hpp"
 #include "tools/contract/window_rows/problem.hpp"
 
-namespace broach::contract {
+namespace broach::contract::window_rows {
 
 /// What cells that no row sees hold.
 enum class Unseen : std::uint8_t {
@@ -30,11 +30,11 @@ struct RowAt {
 
 /// How a problem is made. The content at (stream, position, head, dim) depends on `seed` and
 /// `rows` alone, never on the layout, the slots or the strides, so two recipes that differ in those
-/// only hold the same numbers; `DecodeProblem::take` gives other batches of the same rows.
+/// only hold the same numbers; `Problem::take` gives other batches of the same rows.
 ///
 /// Query rows have RMS 0.95 to 1.05, keys 0.06 to 0.13, values 1, and every third row sees one key
 /// equal to one of its query heads at the key's RMS, so that softmax is peaked as well as flat.
-struct DecodeRecipe {
+struct Recipe {
   WindowRowsShape shape;
   std::int32_t kv_heads = 1;
   std::vector<RowAt> rows;
@@ -55,6 +55,6 @@ struct DecodeRecipe {
 ///
 /// Errors:  kInvalidArgument when two rows of a stream cannot both have their keys in its ring, the
 ///          length is too short for a position, or a prefill's sequences do not make up its rows.
-Result<DecodeProblem> make_decode(const DecodeRecipe& recipe);
+Result<Problem> make_problem(const Recipe& recipe);
 
-}  // namespace broach::contract
+}  // namespace broach::contract::window_rows

@@ -6,18 +6,15 @@
 #include "runtime/window_rows/prefill_args.hpp"
 #include "specializer/shape.hpp"
 
-namespace broach::contract {
+namespace broach::contract::window_rows {
 
 Result<Kernel> Kernel::load(const Bench& bench, const WindowRowsShape& shape,
                             const specializer::Variant& variant, std::uint32_t spread_over) {
   const specializer::Target& target = bench.device->target();
   auto plan = specializer::plan(shape, target, variant);
   if (!plan) return plan.error();
-  auto loaded =
-      runtime::load_plan(*bench.forge, *bench.device, *plan, specializer::OnMiss::kCompile);
+  auto loaded = contract::load(bench, *plan);
   if (!loaded) return loaded.error();
-  runtime::record_live_limits(bench.forge->cache(), *bench.device, loaded->artifact.object->key.key,
-                              loaded->live);
   Kernel kernel;
   kernel.bench_ = bench;
   kernel.shape_ = specializer::resolved(shape, target);
@@ -52,10 +49,10 @@ Result<Decoder> Kernel::decoder(const runtime::Tile64Schedule& schedule) const {
   return decoder(std::shared_ptr<const runtime::DecodeLaunch>(std::move(*launch)));
 }
 
-Result<std::vector<std::uint16_t>> Kernel::run(const DecodeProblem& problem, Poison poison) const {
+Result<std::vector<std::uint16_t>> Kernel::run(const Problem& problem, Poison poison) const {
   auto uploaded = DeviceProblem::upload(*bench_.device, problem);
   if (!uploaded) return uploaded.error();
   return uploaded->run(decoder(), poison);
 }
 
-}  // namespace broach::contract
+}  // namespace broach::contract::window_rows

@@ -5,23 +5,13 @@
 #include <vector>
 
 #include "broach/result.hpp"
-#include "runtime/device.hpp"
-#include "runtime/load_plan.hpp"
 #include "runtime/window_rows/decode_launch.hpp"
 #include "runtime/window_rows/tile64_launch.hpp"
-#include "specializer/forge.hpp"
 #include "specializer/plan.hpp"
+#include "tools/contract/harness/bench.hpp"
 #include "tools/contract/window_rows/launch.hpp"
 
-namespace broach::contract {
-
-/// Where kernels of a contract run, and what makes their binaries.
-///
-/// Owns:    nothing; the runtime that both belong to outlives it.
-struct Bench {
-  runtime::Device* device = nullptr;
-  specializer::Forge* forge = nullptr;
-};
+namespace broach::contract::window_rows {
 
 /// A kernel of a shape on a bench: the one the public interface serves, or a variant behind it.
 ///
@@ -40,7 +30,7 @@ class Kernel {
   ///
   /// The problem's window and layout may differ from the shape's where the variant is generic.
   /// Errors:  DeviceProblem::run's.
-  Result<std::vector<std::uint16_t>> run(const DecodeProblem& problem,
+  Result<std::vector<std::uint16_t>> run(const Problem& problem,
                                          Poison poison = Poison::kNan) const;
 
   /// A launch of it, for DeviceProblem::run. Lives no longer than the kernel.
@@ -67,4 +57,4 @@ class Kernel {
   std::shared_ptr<const runtime::DecodeLaunch> launch_;
 };
 
-}  // namespace broach::contract
+}  // namespace broach::contract::window_rows

@@ -3,59 +3,19 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
-namespace broach::contract {
+namespace broach::contract::window_rows {
 namespace {
-
-constexpr std::size_t kGuardBytes = 4096;
-constexpr auto kGuard = std::byte{0xc3};
 
 template <class T>
 std::span<const std::byte> bytes_of(const std::vector<T>& from) {
   return std::as_bytes(std::span(from));
 }
 
-// Bytes of a 16-bit pattern over `used` bytes, then the guard.
-std::vector<std::byte> poisoned(std::size_t used, Poison poison) {
-  const auto pattern = static_cast<std::uint16_t>(poison);
-  std::vector<std::byte> bytes(used + kGuardBytes, kGuard);
-  for (std::size_t i = 0; i < used; ++i) {
-    bytes[i] = static_cast<std::byte>(i % 2 == 0 ? pattern & 0xff : pattern >> 8);
-  }
-  return bytes;
-}
-
-Result<void> check_guard(std::span<const std::byte> guard, std::string_view behind) {
-  const auto touched =
-      std::find_if(guard.begin(), guard.end(), [](std::byte at) { return at != kGuard; });
-  if (touched == guard.end()) return {};
-  return Error{ErrorCode::kInternal,
-               fmt::format("the kernel wrote {} bytes past the end of the {}",
-                           touched - guard.begin() + 1, behind),
-               ""};
-}
-
 }  // namespace
 
-Result<DeviceBytes> DeviceBytes::of_size(runtime::Device& device, std::size_t bytes) {
-  auto memory = device.allocate(std::max<std::size_t>(bytes, 1));
-  if (!memory) return memory.error();
-  return DeviceBytes(device, *memory, bytes);
-}
-
-Result<DeviceBytes> DeviceBytes::copy_of(runtime::Device& device, std::span<const std::byte> from) {
-  auto bytes = of_size(device, from.size());
-  if (!bytes) return bytes;
-  if (from.empty()) return bytes;
-  if (auto copied = device.copy_to_device(bytes->data(), from.data(), from.size()); !copied) {
-    return copied.error();
-  }
-  return bytes;
-}
-
-Result<DeviceProblem> DeviceProblem::upload(runtime::Device& device, const DecodeProblem& problem) {
+Result<DeviceProblem> DeviceProblem::upload(runtime::Device& device, const Problem& problem) {
   DeviceProblem uploaded(device);
   // A prefill's positions and slots have an entry a sequence, its first row's.
   std::vector<std::int32_t> positions = problem.positions;
@@ -80,9 +40,9 @@ Result<DeviceProblem> DeviceProblem::upload(runtime::Device& device, const Decod
     if (!copied) return copied.error();
     uploaded.inputs_.push_back(std::move(*copied));
   }
-  auto out = DeviceBytes::of_size(device, problem.out_elems() * 2 + kGuardBytes);
+  auto out = GuardedBytes::of_size(device, problem.out_elems() * sizeof(std::uint16_t));
   if (!out) return out.error();
-  uploaded.outputs_.push_back(std::move(*out));
+  uploaded.out_.emplace(std::move(*out));
 
   const auto integers = [&](std::size_t i) {
     return static_cast<const std::int32_t*>(uploaded.inputs_[i].data());
@@ -103,7 +63,7 @@ Result<DeviceProblem> DeviceProblem::upload(runtime::Device& device, const Decod
   if (!problem.sinks.empty()) {
     args.sinks = static_cast<const float*>(uploaded.inputs_[8].data());
   }
-  args.out = uploaded.outputs_[0].data();
+  args.out = uploaded.out_->data();
 
   uploaded.sizes_.shape = problem.shape;
   uploaded.sizes_.rows = problem.rows;
@@ -122,13 +82,12 @@ Result<DecodeArgs> DeviceProblem::args(const Decoder& decoder) {
 Result<PrefillArgs> DeviceProblem::prefill_args(const Decoder& decoder) {
   DecodeArgs& common = args_.common;
   const std::size_t needed = decoder.workspace_bytes(common.rows, common.kv_heads, common.max_keys);
-  if (outputs_.size() == 1 || outputs_[1].size() < needed + kGuardBytes) {
-    auto workspace = DeviceBytes::of_size(*device_, needed + kGuardBytes);
+  if (!workspace_ || workspace_->size() != needed) {
+    auto workspace = GuardedBytes::of_size(*device_, needed);
     if (!workspace) return workspace.error();
-    outputs_.erase(outputs_.begin() + 1, outputs_.end());
-    outputs_.push_back(std::move(*workspace));
+    workspace_.emplace(std::move(*workspace));
   }
-  common.workspace = outputs_[1].data();
+  common.workspace = workspace_->data();
   common.workspace_bytes = needed;
   return args_;
 }
@@ -140,29 +99,16 @@ Result<void> DeviceProblem::launch(const Decoder& decoder, const PrefillArgs& ar
 Result<std::vector<std::uint16_t>> DeviceProblem::run(const Decoder& decoder, Poison poison) {
   auto ready = prefill_args(decoder);
   if (!ready) return ready.error();
-  const std::size_t used[] = {sizes_.out_elems() * 2, ready->common.workspace_bytes};
-  for (std::size_t i = 0; i < 2; ++i) {
-    const std::vector<std::byte> bytes = poisoned(used[i], poison);
-    if (auto copied = device_->copy_to_device(outputs_[i].data(), bytes.data(), bytes.size());
-        !copied) {
-      return copied.error();
-    }
+  for (GuardedBytes* const written : {&*out_, &*workspace_}) {
+    if (auto poisoned = written->poison(poison); !poisoned) return poisoned.error();
   }
   if (auto launched = launch(decoder, *ready); !launched) return launched.error();
   if (auto done = device_->synchronize(nullptr); !done) return done.error();
 
-  std::vector<std::byte> back(kGuardBytes);
-  const std::string_view names[] = {"outputs", "workspace"};
-  for (std::size_t i = 0; i < 2; ++i) {
-    const auto* end = static_cast<const std::byte*>(outputs_[i].data()) + used[i];
-    if (auto copied = device_->copy_to_host(back.data(), end, kGuardBytes); !copied) {
-      return copied.error();
-    }
-    if (auto whole = check_guard(back, names[i]); !whole) return whole.error();
-  }
+  if (auto whole = out_->check_guard("outputs"); !whole) return whole.error();
+  if (auto whole = workspace_->check_guard("workspace"); !whole) return whole.error();
   std::vector<std::uint16_t> out(sizes_.out_elems());
-  if (out.empty()) return out;
-  if (auto copied = device_->copy_to_host(out.data(), outputs_[0].data(), used[0]); !copied) {
+  if (auto copied = out_->read(std::as_writable_bytes(std::span(out))); !copied) {
     return copied.error();
   }
   if (auto whole = check_padding(out, poison); !whole) return whole.error();
@@ -186,4 +132,4 @@ Result<void> DeviceProblem::check_padding(std::span<const std::uint16_t> out, Po
   return {};
 }
 
-}  // namespace broach::contract
+}  // namespace broach::contract::window_rows

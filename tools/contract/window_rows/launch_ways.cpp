@@ -3,7 +3,7 @@
 #include <string_view>
 #include <utility>
 
-namespace broach::contract {
+namespace broach::contract::window_rows {
 namespace {
 
 using Fold = runtime::Tile64Schedule::Fold;
@@ -32,4 +32,4 @@ Result<std::vector<LaunchWay>> launch_ways(const Kernel& kernel) {
   return ways;
 }
 
-}  // namespace broach::contract
+}  // namespace broach::contract::window_rows

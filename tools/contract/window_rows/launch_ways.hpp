@@ -5,7 +5,7 @@
 
 #include "tools/contract/window_rows/kernel.hpp"
 
-namespace broach::contract {
+namespace broach::contract::window_rows {
 
 /// One of the ways in which a kernel's blocks may share a launch's work.
 struct LaunchWay {
@@ -22,4 +22,4 @@ struct LaunchWay {
 /// Errors:  the launch's that does not know the kernel's plan.
 Result<std::vector<LaunchWay>> launch_ways(const Kernel& kernel);
 
-}  // namespace broach::contract
+}  // namespace broach::contract::window_rows

@@ -4,11 +4,11 @@
 
 #include <utility>
 
-namespace broach::contract {
+namespace broach::contract::window_rows {
 
-Result<DecodeCase> prefill_of(std::string name, const WindowRowsShape& shape, std::int32_t kv_heads,
-                              const std::vector<PrefillChunk>& chunks) {
-  DecodeCase made;
+Result<CaseSpec> prefill_of(std::string name, const WindowRowsShape& shape, std::int32_t kv_heads,
+                            const std::vector<PrefillChunk>& chunks) {
+  CaseSpec made;
   made.name = std::move(name);
   made.recipe.shape = shape;
   made.recipe.kv_heads = kv_heads;
@@ -34,4 +34,4 @@ Result<DecodeCase> prefill_of(std::string name, const WindowRowsShape& shape, st
   return made;
 }
 
-}  // namespace broach::contract
+}  // namespace broach::contract::window_rows

@@ -8,7 +8,7 @@
 #include "broach/result.hpp"
 #include "tools/contract/window_rows/cases.hpp"
 
-namespace broach::contract {
+namespace broach::contract::window_rows {
 
 /// Rows of a chunk that see each other, as an image's do: each up to the last of them.
 ///
@@ -29,7 +29,7 @@ struct PrefillChunk {
 /// A named prefill launch: the rows of its chunks, one after another.
 ///
 /// Errors:  kInvalidArgument for image rows that the chunk does not have.
-Result<DecodeCase> prefill_of(std::string name, const WindowRowsShape& shape, std::int32_t kv_heads,
-                              const std::vector<PrefillChunk>& chunks);
+Result<CaseSpec> prefill_of(std::string name, const WindowRowsShape& shape, std::int32_t kv_heads,
+                            const std::vector<PrefillChunk>& chunks);
 
-}  // namespace broach::contract
+}  // namespace broach::contract::window_rows

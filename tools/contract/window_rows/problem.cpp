@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace broach::contract {
+namespace broach::contract::window_rows {
 namespace {
 
 // The cell of a row's stream that holds a position: which slot (or page), and where in it.
@@ -12,7 +12,7 @@ struct Cell {
   std::int64_t index;
 };
 
-Cell cell_of(const DecodeProblem& problem, std::int32_t row, std::int32_t position) noexcept {
+Cell cell_of(const Problem& problem, std::int32_t row, std::int32_t position) noexcept {
   const std::int32_t slot = problem.slots[static_cast<std::size_t>(row)];
   const auto length = static_cast<std::int32_t>(problem.shape.kv_layout.length);
   switch (problem.shape.kv_layout.kind) {
@@ -29,31 +29,31 @@ Cell cell_of(const DecodeProblem& problem, std::int32_t row, std::int32_t positi
 
 }  // namespace
 
-std::int32_t DecodeProblem::first_key(std::int32_t row) const noexcept {
+std::int32_t Problem::first_key(std::int32_t row) const noexcept {
   const std::int32_t position = positions[static_cast<std::size_t>(row)];
   if (shape.window == 0) return 0;
   return std::max(0, position - static_cast<std::int32_t>(shape.window) + 1);
 }
 
-std::int64_t DecodeProblem::k_at(std::int32_t row, std::int32_t position,
-                                 std::int32_t kv_head) const noexcept {
+std::int64_t Problem::k_at(std::int32_t row, std::int32_t position,
+                           std::int32_t kv_head) const noexcept {
   const Cell cell = cell_of(*this, row, position);
   return cell.slot * k_slot_stride + cell.index * k_position_stride + kv_head * k_head_stride;
 }
 
-std::int64_t DecodeProblem::v_at(std::int32_t row, std::int32_t position,
-                                 std::int32_t kv_head) const noexcept {
+std::int64_t Problem::v_at(std::int32_t row, std::int32_t position,
+                           std::int32_t kv_head) const noexcept {
   const Cell cell = cell_of(*this, row, position);
   return cell.slot * v_slot_stride + cell.index * v_position_stride + kv_head * v_head_stride;
 }
 
-std::size_t DecodeProblem::out_elems() const noexcept {
+std::size_t Problem::out_elems() const noexcept {
   if (rows == 0) return 0;
   return static_cast<std::size_t>(out_at(rows - 1, heads() - 1) + head_dim());
 }
 
-DecodeProblem DecodeProblem::take(const std::vector<std::int32_t>& chosen) const {
-  DecodeProblem taken = *this;
+Problem Problem::take(const std::vector<std::int32_t>& chosen) const {
+  Problem taken = *this;
   taken.rows = static_cast<std::int32_t>(chosen.size());
   taken.q.assign(chosen.size() * static_cast<std::size_t>(q_row_stride), 0);
   taken.positions.clear();
@@ -76,8 +76,8 @@ DecodeProblem DecodeProblem::take(const std::vector<std::int32_t>& chosen) const
   return taken;
 }
 
-DecodeProblem DecodeProblem::cut(std::int32_t at) const {
-  DecodeProblem cut_there = *this;
+Problem Problem::cut(std::int32_t at) const {
+  Problem cut_there = *this;
   const auto behind = std::lower_bound(cut_there.offsets.begin(), cut_there.offsets.end(), at);
   if (behind != cut_there.offsets.end() && *behind != at) cut_there.offsets.insert(behind, at);
   return cut_there;
@@ -89,7 +89,7 @@ std::vector<std::int32_t> first_rows(std::int32_t rows) {
   return all;
 }
 
-DecodeArgs DecodeProblem::sizes() const noexcept {
+DecodeArgs Problem::sizes() const noexcept {
   DecodeArgs args;
   args.q_row_stride = q_row_stride;
   args.q_head_stride = q_head_stride;
@@ -112,4 +112,4 @@ DecodeArgs DecodeProblem::sizes() const noexcept {
   return args;
 }
 
-}  // namespace broach::contract
+}  // namespace broach::contract::window_rows

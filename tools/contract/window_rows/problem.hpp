@@ -7,7 +7,7 @@
 #include "broach/runtime.hpp"
 #include "broach/types.hpp"
 
-namespace broach::contract {
+namespace broach::contract::window_rows {
 
 /// A launch, decode or prefill, with every byte of its inputs on the host's side.
 ///
@@ -15,7 +15,7 @@ namespace broach::contract {
 ///          [rows] in both forms; the vectors are as long as the strides reach, so that padding
 ///          between rows and heads is part of them.
 /// Units:   strides in elements.
-struct DecodeProblem {
+struct Problem {
   WindowRowsShape shape;
   std::int32_t rows = 0;
   std::int32_t kv_heads = 0;
@@ -67,11 +67,11 @@ struct DecodeProblem {
 
   /// The same launch with these rows only, in this order, over the same caches. In a prefill each
   /// becomes a sequence of its own, so it has to see no key behind its own position.
-  DecodeProblem take(const std::vector<std::int32_t>& chosen) const;
+  Problem take(const std::vector<std::int32_t>& chosen) const;
 
   /// The same prefill with one more cut: the sequence of row `at` ends before it, and another
   /// begins with it. No row before the cut may see a key behind it.
-  DecodeProblem cut(std::int32_t at) const;
+  Problem cut(std::int32_t at) const;
 
   /// The arguments without any pointer.
   DecodeArgs sizes() const noexcept;
@@ -80,4 +80,4 @@ struct DecodeProblem {
 /// 0, 1, ... rows - 1.
 std::vector<std::int32_t> first_rows(std::int32_t rows);
 
-}  // namespace broach::contract
+}  // namespace broach::contract::window_rows

@@ -8,7 +8,7 @@
 
 #include "tools/contract/harness/number.hpp"
 
-namespace broach::contract {
+namespace broach::contract::window_rows {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -289,7 +289,7 @@ void close(const RowView& view, const FormBounds& bounds, const Weights& weights
 
 }  // namespace
 
-RowView view_of(const DecodeProblem& problem, std::int32_t row, std::int32_t kv_head) {
+RowView view_of(const Problem& problem, std::int32_t row, std::int32_t kv_head) {
   const Dtype dtype = problem.shape.dtype;
   RowView view;
   view.head_dim = problem.head_dim();
@@ -394,4 +394,4 @@ void range_of(const RowView& view, const FormBounds& bounds, RowRange& range) {
   }
 }
 
-}  // namespace broach::contract
+}  // namespace broach::contract::window_rows

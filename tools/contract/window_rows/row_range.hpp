@@ -7,7 +7,7 @@
 #include "tools/contract/window_rows/bounds.hpp"
 #include "tools/contract/window_rows/problem.hpp"
 
-namespace broach::contract {
+namespace broach::contract::window_rows {
 
 /// The keys and values one row sees through one KV head, and the queries that look at them.
 ///
@@ -35,10 +35,10 @@ struct RowRange {
 };
 
 /// Gathers what a row sees.
-RowView view_of(const DecodeProblem& problem, std::int32_t row, std::int32_t kv_head);
+RowView view_of(const Problem& problem, std::int32_t row, std::int32_t kv_head);
 
 /// Computes outputs in float64 and the range around each. A non-finite exact value has both ends
 /// equal to it.
 void range_of(const RowView& view, const FormBounds& bounds, RowRange& range);
 
-}  // namespace broach::contract
+}  // namespace broach::contract::window_rows

@@ -7,7 +7,7 @@
 
 #include "tools/contract/window_rows/launch.hpp"
 
-namespace broach::contract {
+namespace broach::contract::window_rows {
 namespace {
 
 constexpr std::int32_t kUntimedLaunches = 2;  // Caches and clocks settle.
@@ -37,15 +37,15 @@ Result<Timing> time_launches(runtime::Device& device, const DeviceProblem& probl
 
 }  // namespace
 
-Result<RunReport> run_decode(Runtime& runtime, runtime::Device& device, const DecodeCase& tried,
-                             const RunOptions& options) {
-  auto problem = make_decode(tried.recipe);
+Result<RunReport> run_case(Runtime& runtime, runtime::Device& device, const CaseSpec& tried,
+                           const RunOptions& options) {
+  auto problem = make_problem(tried.recipe);
   if (!problem) return problem.error();
-  return run_decode(runtime, device, std::move(*problem), options);
+  return run_case(runtime, device, std::move(*problem), options);
 }
 
-Result<RunReport> run_decode(Runtime& runtime, runtime::Device& device, DecodeProblem problem,
-                             const RunOptions& options) {
+Result<RunReport> run_case(Runtime& runtime, runtime::Device& device, Problem problem,
+                           const RunOptions& options) {
   auto op = runtime.window_rows(problem.shape);
   if (!op) return op.error();
   problem.shape = op->shape();  // A default arithmetic has become the target's.
@@ -62,7 +62,7 @@ Result<RunReport> run_decode(Runtime& runtime, runtime::Device& device, DecodePr
   RunReport report;
   report.device = runtime.device_name();
   report.target = runtime.target_name();
-  auto range = check_decode(problem, *out, options.threads);
+  auto range = check_outputs(problem, *out, options.threads);
   if (!range) return range.error();
   report.range = *range;
   report.out = std::move(*out);
@@ -78,4 +78,4 @@ Result<RunReport> run_decode(Runtime& runtime, runtime::Device& device, DecodePr
   return report;
 }
 
-}  // namespace broach::contract
+}  // namespace broach::contract::window_rows

@@ -11,7 +11,7 @@
 #include "tools/contract/window_rows/prefill.hpp"
 #include "tools/contract/window_rows/range.hpp"
 
-namespace broach::contract {
+namespace broach::contract::window_rows {
 
 /// How a case is run.
 struct RunOptions {
@@ -37,13 +37,13 @@ struct RunReport {
 ///
 /// Outputs and workspace are poisoned before the launch, so that what is not written shows.
 ///
-/// Errors:  make_decode's; the runtime's; kInternal when a guard behind the outputs or the
+/// Errors:  make_problem's; the runtime's; kInternal when a guard behind the outputs or the
 ///          workspace was overwritten.
-Result<RunReport> run_decode(Runtime& runtime, runtime::Device& device, const DecodeCase& tried,
-                             const RunOptions& options = {});
+Result<RunReport> run_case(Runtime& runtime, runtime::Device& device, const CaseSpec& tried,
+                           const RunOptions& options = {});
 
 /// The same for a problem that is already made.
-Result<RunReport> run_decode(Runtime& runtime, runtime::Device& device, DecodeProblem problem,
-                             const RunOptions& options = {});
+Result<RunReport> run_case(Runtime& runtime, runtime::Device& device, Problem problem,
+                           const RunOptions& options = {});
 
-}  // namespace broach::contract
+}  // namespace broach::contract::window_rows

@@ -2,10 +2,10 @@
 
 #include <utility>
 
-namespace broach::contract {
+namespace broach::contract::window_rows {
 
 bool ShapeTrial::begin() {
-  auto made = make_decode(input_.tried->recipe);
+  auto made = make_problem(input_.tried->recipe);
   if (!made) {
     report_.fail(made.error().message);
     return false;
@@ -21,26 +21,25 @@ bool ShapeTrial::begin() {
 }
 
 void ShapeTrial::batch(const std::vector<std::int32_t>& rows, const std::string& name) {
-  const DecodeProblem taken = problem_.take(rows);
+  const Problem taken = problem_.take(rows);
   compare(input_.kernel->run(taken), taken, rows, name);
 }
 
-void ShapeTrial::placed(const Kernel& kernel, const DecodeRecipe& recipe, const std::string& name) {
-  auto made = make_decode(recipe);
+void ShapeTrial::placed(const Kernel& kernel, const Recipe& recipe, const std::string& name) {
+  auto made = make_problem(recipe);
   if (!made) return report_.fail(name + ": " + made.error().message);
   compare(kernel.run(*made), *made, first_rows(made->rows), name);
 }
 
-void ShapeTrial::compare(const Result<std::vector<std::uint16_t>>& out,
-                         const DecodeProblem& problem, const std::vector<std::int32_t>& where,
-                         const std::string& name) {
+void ShapeTrial::compare(const Result<std::vector<std::uint16_t>>& out, const Problem& problem,
+                         const std::vector<std::int32_t>& where, const std::string& name) {
   if (!out) return report_.fail(name + ": " + out.error().message);
   report_.comparisons += out->size();
   const std::string differs = difference(problem, *out, problem_, out_, where);
   if (!differs.empty()) report_.fail(name + ": " + differs);
 }
 
-std::vector<std::int32_t> own_rows(const DecodeProblem& problem) {
+std::vector<std::int32_t> own_rows(const Problem& problem) {
   std::vector<std::int32_t> rows;
   for (std::int32_t row = 0; row < problem.rows; ++row) {
     if (problem.last_key(row) == problem.positions[static_cast<std::size_t>(row)]) {
@@ -50,4 +49,4 @@ std::vector<std::int32_t> own_rows(const DecodeProblem& problem) {
   return rows;
 }
 
-}  // namespace broach::contract
+}  // namespace broach::contract::window_rows

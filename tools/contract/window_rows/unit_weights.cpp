@@ -10,7 +10,7 @@
 #include "kernel_src/tiles/mma_step_model.cuh"
 #include "tools/contract/harness/number.hpp"
 
-namespace broach::contract {
+namespace broach::contract::window_rows {
 namespace {
 
 constexpr std::int32_t kChunkKeys = 256;
@@ -85,14 +85,14 @@ float tiles_sum(std::int32_t tile_keys, specializer::MmaStep step, Dtype dtype, 
 }
 
 // The bits of the values that a row sees through a query head, by position.
-auto values_of(const DecodeProblem& p, std::int32_t row, std::int32_t head, std::int32_t dim) {
+auto values_of(const Problem& p, std::int32_t row, std::int32_t head, std::int32_t dim) {
   const std::int32_t kv_head = head / static_cast<std::int32_t>(p.shape.gqa_ratio);
   return [&p, row, kv_head, dim](std::int32_t position) {
     return p.v[static_cast<std::size_t>(p.v_at(row, position, kv_head) + dim)];
   };
 }
 
-std::int64_t weights_of(const DecodeProblem& p, std::int32_t row) {
+std::int64_t weights_of(const Problem& p, std::int32_t row) {
   return p.last_key(row) - p.first_key(row) + 1 + (p.shape.sinks == Switch::kOn ? 1 : 0);
 }
 
@@ -121,12 +121,12 @@ float as_bf16(float x) {
   return float_of(round_to(static_cast<double>(x), Dtype::kBf16), Dtype::kBf16);
 }
 
-void set_keys_to_zero(DecodeProblem& p) {
+void set_keys_to_zero(Problem& p) {
   for (std::uint16_t& k : p.k) k = is_nan(k, p.shape.dtype) ? k : std::uint16_t{0};
   for (float& sink : p.sinks) sink = 0;
 }
 
-void set_values_mirrored(DecodeProblem& p) {
+void set_values_mirrored(Problem& p) {
   std::set<std::int64_t> done;  // Cells that an earlier row sees too.
   for (std::int32_t row = 0; row < p.rows; ++row) {
     for (std::int32_t j = p.first_key(row); j <= p.last_key(row); ++j) {
@@ -141,7 +141,7 @@ void set_values_mirrored(DecodeProblem& p) {
   }
 }
 
-void set_values_cancelling(DecodeProblem& p) {
+void set_values_cancelling(Problem& p) {
   std::map<std::int32_t, std::int32_t> row_of_slot;  // The one that sees most.
   const auto keys = [&](std::int32_t row) { return p.last_key(row) - p.first_key(row) + 1; };
   for (std::int32_t row = 0; row < p.rows; ++row) {
@@ -163,9 +163,8 @@ void set_values_cancelling(DecodeProblem& p) {
   }
 }
 
-std::uint16_t unit_weight_output(const DecodeProblem& p, specializer::MmaStep step,
-                                 std::int32_t row, std::int32_t head, std::int32_t dim,
-                                 Narrow narrow) {
+std::uint16_t unit_weight_output(const Problem& p, specializer::MmaStep step, std::int32_t row,
+                                 std::int32_t head, std::int32_t dim, Narrow narrow) {
   const std::int32_t first = p.first_key(row);
   const std::int32_t last = p.last_key(row);
   const auto value = values_of(p, row, head, dim);
@@ -182,7 +181,7 @@ std::uint16_t unit_weight_output(const DecodeProblem& p, specializer::MmaStep st
   return round_to(static_cast<double>(numerator / denominator), p.shape.dtype);
 }
 
-std::uint16_t unit_weight_float64(const DecodeProblem& p, std::int32_t row, std::int32_t head,
+std::uint16_t unit_weight_float64(const Problem& p, std::int32_t row, std::int32_t head,
                                   std::int32_t dim) {
   const auto value = values_of(p, row, head, dim);
   double sum = 0;
@@ -192,7 +191,7 @@ std::uint16_t unit_weight_float64(const DecodeProblem& p, std::int32_t row, std:
   return round_to(sum / static_cast<double>(weights_of(p, row)), p.shape.dtype);
 }
 
-Apart apart_from_float64(const DecodeProblem& p, std::span<const std::uint16_t> out) {
+Apart apart_from_float64(const Problem& p, std::span<const std::uint16_t> out) {
   const auto ratio = static_cast<std::int32_t>(p.shape.gqa_ratio);
   Apart counted;
   for (std::int32_t row = 0; row < p.rows; ++row) {
@@ -210,7 +209,7 @@ Apart apart_from_float64(const DecodeProblem& p, std::span<const std::uint16_t> 
   return counted;
 }
 
-std::uint16_t mirrored_output(const DecodeProblem& p, std::int32_t row, std::int32_t dim) {
+std::uint16_t mirrored_output(const Problem& p, std::int32_t row, std::int32_t dim) {
   std::int64_t sum = 0;
   for (std::int32_t j = p.first_key(row); j <= p.last_key(row); ++j) sum += mirrored_value(j, dim);
   // Both are whole numbers below 2^24: fp32 holds them, and rounds their quotient once.
@@ -218,4 +217,4 @@ std::uint16_t mirrored_output(const DecodeProblem& p, std::int32_t row, std::int
   return round_to(static_cast<double>(quotient), p.shape.dtype);
 }
 
-}  // namespace broach::contract
+}  // namespace broach::contract::window_rows

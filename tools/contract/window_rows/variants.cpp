@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace broach::contract {
+namespace broach::contract::window_rows {
 namespace {
 
 constexpr std::uint32_t kPage = 64;
@@ -12,7 +12,7 @@ constexpr std::uint32_t kPage = 64;
 constexpr std::int64_t kMostLinearElems = std::int64_t{1} << 27;
 
 // The least ring that holds what the case's rows see of each stream together.
-std::uint32_t ring_for(const DecodeRecipe& recipe) {
+std::uint32_t ring_for(const Recipe& recipe) {
   std::uint32_t ring = recipe.shape.window;
   for (const RowAt& a : recipe.rows) {
     for (const RowAt& b : recipe.rows) {
@@ -26,8 +26,8 @@ std::uint32_t ring_for(const DecodeRecipe& recipe) {
 
 }  // namespace
 
-std::vector<ShapeVariant> variants_of(const DecodeCase& tried) {
-  const DecodeRecipe& recipe = tried.recipe;
+std::vector<ShapeVariant> variants_of(const CaseSpec& tried) {
+  const Recipe& recipe = tried.recipe;
   const WindowRowsShape& shape = recipe.shape;
   std::vector<ShapeVariant> variants;
   if (tried.twins == Twins::kNone) return variants;
@@ -65,4 +65,4 @@ std::optional<WindowRowsShape> other_form(const WindowRowsShape& shape) {
   return decode;
 }
 
-}  // namespace broach::contract
+}  // namespace broach::contract::window_rows

@@ -7,7 +7,7 @@
 #include "specializer/plan.hpp"
 #include "tools/contract/window_rows/cases.hpp"
 
-namespace broach::contract {
+namespace broach::contract::window_rows {
 
 /// Another kernel that has to give the same bits on the same numbers.
 struct ShapeVariant {
@@ -17,10 +17,10 @@ struct ShapeVariant {
 };
 
 /// A ring declared longer, every other layout, and the generic kernel of the case's own shape.
-std::vector<ShapeVariant> variants_of(const DecodeCase& tried);
+std::vector<ShapeVariant> variants_of(const CaseSpec& tried);
 
 /// The same rows by the other form, where the arithmetic promises the same bits in both: a tile64
 /// prefill's decode.
 std::optional<WindowRowsShape> other_form(const WindowRowsShape& shape);
 
-}  // namespace broach::contract
+}  // namespace broach::contract::window_rows

@@ -1,0 +1,27 @@
+#include "tools/contract/families.hpp"
+
+#include <string>
+
+#include "tools/contract/window_rows/family.hpp"
+
+namespace broach::contract {
+
+std::span<const ContractFamily* const> families() {
+  // One line a family.
+  static const ContractFamily* const kFamilies[] = {
+      &window_rows::family(),
+  };
+  return kFamilies;
+}
+
+Result<const ContractFamily*> find_family(std::string_view name) {
+  std::string known;
+  for (const ContractFamily* const family : families()) {
+    if (family->name() == name) return family;
+    known += (known.empty() ? "" : ", ") + std::string(family->name());
+  }
+  return Error{ErrorCode::kNotFound,
+               "no contract of family \"" + std::string(name) + "\"; there are " + known, ""};
+}
+
+}  // namespace broach::contract

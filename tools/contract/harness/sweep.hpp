@@ -1,0 +1,12 @@
+#pragma once
+
+#include <cstdint>
+
+namespace broach::contract {
+
+/// How much a contract run covers: enough that two cores are done with it in minutes, compilers
+/// included, or every case. A case belongs to the whole sweep alone where it tries again what
+/// another case does.
+enum class Sweep : std::uint8_t { kQuick, kWhole };
+
+}  // namespace broach::contract

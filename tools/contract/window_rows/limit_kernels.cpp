@@ -1,0 +1,156 @@
+#include "tools/contract/window_rows/limit_kernels.hpp"
+
+#include <fmt/core.h>
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "specializer/shape.hpp"
+#include "tools/contract/window_rows/cases.hpp"
+
+namespace broach::contract::window_rows {
+namespace {
+
+constexpr std::uint32_t kHeadDims[] = {64, 80, 96, 112, 128, 192, 256, 512};
+constexpr std::uint32_t kWidestHeadDim = 256;  // Where registers are shortest.
+constexpr std::uint32_t kCheapHeadDim = 64;    // Where compilers are fastest.
+
+// A wave has 96 to 106 scalar registers, all of them taken: the addresses and the lane masks of a
+// batch of unrolled loads, of which a mask takes two where a wave is 64 wide.
+constexpr std::string_view kScalarsInLanes =
+    "the wave's scalar registers do not hold the masks and addresses of its unrolled loads; the "
+    "compiler keeps the rest in lanes of vector registers, and nothing goes to memory";
+
+bool is_chunk256(const WindowRowsShape& shape, Switch /*generic*/) {
+  return shape.arith == Arith::kChunk256;
+}
+
+constexpr Spill scalars(std::uint32_t most) { return {0, 0, most}; }
+
+constexpr std::string_view kPart = "broach_window_rows_part";
+constexpr std::string_view kScalars = "scalar registers in lanes of vector registers";
+
+// 65,536 registers over three warpgroups are 168 a thread, in units of 8.
+constexpr std::string_view kSharedFile =
+    "a block of three warpgroups leaves a thread 168 registers, and both halves of P beside the "
+    "outputs take five more";
+
+bool is_tile64_p32_of_128(const WindowRowsShape& shape, Switch generic) {
+  return shape.arith == Arith::kTile64 && shape.form == Form::kPrefill && shape.head_dim == 128 &&
+         shape.p32 == Switch::kOn && generic == Switch::kOff;
+}
+
+// A finding, and the kernels that may show it.
+struct Known {
+  Finding finding;
+  bool (*shows)(const WindowRowsShape& shape, Switch generic);
+};
+
+constexpr Known kKnown[] = {
+    {{"broach_window_rows_tile64_prefill",
+      "sm_90a",
+      "20 bytes in local memory",
+      kSharedFile,
+      {20, 0, 0}},
+     is_tile64_p32_of_128},
+    {{kPart, "gfx8", kScalars, kScalarsInLanes, scalars(160)}, is_chunk256},
+    {{kPart, "gfx9", kScalars, kScalarsInLanes, scalars(160)}, is_chunk256},
+    {{kPart, "gfx10", kScalars, kScalarsInLanes, scalars(48)}, is_chunk256},
+};
+
+
+// The Gemma-4-like shape at a head_dim.
+WindowRowsShape shape_of(const ArithForm& served, std::uint32_t head_dim) {
+  WindowRowsShape shape;
+  shape.form = served.form;
+  shape.arith = served.arith;
+  shape.head_dim = head_dim;
+  shape.gqa_ratio = 2;
+  shape.window = 1024;
+  shape.kv_layout = {KvLayoutKind::kRing, 1536};
+  return shape;
+}
+
+// One kernel of each arithmetic and form.
+std::vector<LimitKernel> one_of_each() {
+  std::vector<LimitKernel> kernels;
+  for (const ArithForm& served : kArithForms) {
+    kernels.push_back(limit_kernel(shape_of(served, kCheapHeadDim)));
+  }
+  return kernels;
+}
+
+// Specialised and generic kernels, and p32, at the widest head_dim.
+std::vector<LimitKernel> widest() {
+  std::vector<LimitKernel> kernels;
+  for (const ArithForm& served : kArithForms) {
+    WindowRowsShape shape = shape_of(served, kWidestHeadDim);
+    kernels.push_back(limit_kernel(shape));
+    kernels.push_back(limit_kernel(shape, {"", Switch::kOn}));
+    if (served.arith == Arith::kChunk256) continue;
+    shape.p32 = Switch::kOn;
+    kernels.push_back(limit_kernel(shape));
+  }
+  return kernels;
+}
+
+// The same at every head_dim; both types, and more query heads.
+std::vector<LimitKernel> every() {
+  std::vector<LimitKernel> kernels;
+  for (const ArithForm& served : kArithForms) {
+    for (const std::uint32_t head_dim : kHeadDims) {
+      WindowRowsShape shape = shape_of(served, head_dim);
+      for (const Switch p32 : {Switch::kOff, Switch::kOn}) {
+        if (p32 == Switch::kOn && served.arith == Arith::kChunk256) continue;
+        shape.p32 = p32;
+        kernels.push_back(limit_kernel(shape));
+        kernels.push_back(limit_kernel(shape, {"", Switch::kOn}));
+      }
+      shape.p32 = Switch::kOff;
+      shape.dtype = Dtype::kF16;
+      shape.gqa_ratio = 16;
+      kernels.push_back(limit_kernel(shape));
+    }
+  }
+  return kernels;
+}
+
+}  // namespace
+
+LimitKernel limit_kernel(const WindowRowsShape& shape, const specializer::Variant& variant) {
+  LimitKernel kernel;
+  kernel.kind =
+      fmt::format("{} {}", specializer::name_of(shape.form), specializer::name_of(shape.arith));
+  kernel.plan = [shape, variant](const specializer::Target& target)
+      -> Result<std::optional<specializer::Plan>> {
+    if (!specializer::check(shape, target)) return std::optional<specializer::Plan>();
+    auto plan = specializer::plan(shape, target, variant);
+    if (!plan) return plan.error();
+    return std::optional(std::move(*plan));
+  };
+  for (const Known& known : kKnown) {
+    if (known.shows(shape, variant.generic)) kernel.findings.push_back(known.finding);
+  }
+  return kernel;
+}
+
+std::vector<LimitKernel> limit_kernels(LimitDepth depth) {
+  switch (depth) {
+    case LimitDepth::kOneOfEach:
+      return one_of_each();
+    case LimitDepth::kWidest:
+      return widest();
+    case LimitDepth::kEvery:
+      break;
+  }
+  return every();
+}
+
+std::vector<Finding> known_findings() {
+  std::vector<Finding> findings;
+  for (const Known& known : kKnown) findings.push_back(known.finding);
+  return findings;
+}
+
+}  // namespace broach::contract::window_rows
