@@ -18,7 +18,7 @@
 #include "bench/must.hpp"
 #include "broach/runtime.hpp"
 #include "runtime/runtime_state.hpp"
-#include "specializer/shape.hpp"
+#include "specializer/window_rows/shape.hpp"
 
 namespace broach::bench {
 namespace {

@@ -19,6 +19,7 @@
 #include "specializer/compilers.hpp"
 #include "specializer/plan.hpp"
 #include "specializer/target.hpp"
+#include "specializer/window_rows/shape.hpp"
 
 namespace broach::specializer {
 namespace {

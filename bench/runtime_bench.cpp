@@ -21,6 +21,7 @@
 #include "runtime/window_rows/chunk256_launch.hpp"
 #include "runtime/window_rows/decode_args.hpp"
 #include "specializer/plan.hpp"
+#include "specializer/window_rows/shape.hpp"
 
 namespace broach {
 namespace {

@@ -19,6 +19,8 @@
 namespace broach::cache {
 namespace {
 
+constexpr mode_t kFileMode = 0600;
+
 std::int64_t unix_ms(const timespec& time) {
   return std::int64_t{time.tv_sec} * 1000 + time.tv_nsec / 1'000'000;
 }
@@ -39,11 +41,11 @@ struct Scratch {
   std::string name;
 };
 
-Result<Scratch> create_scratch(int folder, const std::string& path, mode_t mode) {
+Result<Scratch> create_scratch(int folder, const std::string& path) {
   for (int attempt = 0; attempt < 8; ++attempt) {
     Scratch scratch{Fd(), scratch_name()};
     scratch.fd = Fd(openat(folder, scratch.name.c_str(),
-                           O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, mode));
+                           O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, kFileMode));
     if (!scratch.fd) {
       if (errno == EEXIST) continue;
       return os_error("create a temporary file for", path, errno);
@@ -138,8 +140,8 @@ Result<void> write_bytes(const Fd& file, std::span<const std::byte> bytes,
 }
 
 Result<void> publish_file(int scratch_folder, int folder, const std::string& name,
-                          std::span<const std::byte> bytes, const std::string& path, mode_t mode) {
-  auto scratch = create_scratch(scratch_folder, path, mode);
+                          std::span<const std::byte> bytes, const std::string& path) {
+  auto scratch = create_scratch(scratch_folder, path);
   if (!scratch) return scratch.error();
   auto written = write_bytes(scratch->fd, bytes, path);
   if (written && fsync(scratch->fd.get()) != 0) written = os_error("sync", path, errno);

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -45,8 +43,7 @@ Result<void> write_bytes(const Fd& file, std::span<const std::byte> bytes, const
 ///
 /// Errors:  the operating system's; nothing is left behind then.
 Result<void> publish_file(int scratch, int folder, const std::string& name,
-                          std::span<const std::byte> bytes, const std::string& path,
-                          mode_t mode = 0600);
+                          std::span<const std::byte> bytes, const std::string& path);
 
 /// Removes the scratch files whose writers are gone; says how many.
 std::size_t sweep_scratch(int scratch, const std::string& path);

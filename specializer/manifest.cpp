@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <initializer_list>
 #include <nlohmann/json.hpp>
 
 #include "specializer/bounded_json.hpp"
-#include "specializer/shape.hpp"
 
 namespace broach::specializer {
 namespace {
@@ -78,53 +76,31 @@ class ManifestReader {
   }
 
   Result<ManifestEntry> read_entry(const Json& json) {
-    if (auto known = only(json, {"model", "layers", "source", "verified", "notes", "q_heads",
-                                 "kv_heads", "scale", "softcap", "shape", "prefill"});
-        !known) {
-      return known.error();
-    }
     ManifestEntry entry;
+    auto family = read_family(json);
+    if (!family) return family.error();
+    entry.family = *family;
+    std::vector<std::string_view> members{"model", "layers", "source", "verified",
+                                          "notes", "family", "shape"};
+    const auto own = entry.family->manifest_members();
+    members.insert(members.end(), own.begin(), own.end());
+    if (auto known = only(json, members); !known) return known.error();
     if (auto texts = read_texts(json, entry.model, entry.layers, entry.source); !texts) {
       return texts.error();
     }
-    for (auto& [field, into] :
-         {std::pair{"q_heads", &entry.q_heads}, std::pair{"kv_heads", &entry.kv_heads}}) {
-      const auto found = json.find(field);
-      if (found == json.end()) continue;
-      if (!found->is_number_unsigned() || found->get<std::uint64_t>() - 1 >= 65536) {
-        return refused(fmt::format("\"{}\" is {}; 1..65536 works", field, dump(*found)));
-      }
-      *into = found->get<std::uint32_t>();
-    }
-    const Json common = json.value("shape", Json());
-    if (!common.is_object()) return refused("\"shape\" must be an object of shape fields");
-    Json prefill = common;
-    if (const auto extra = json.find("prefill"); extra != json.end()) {
-      if (!extra->is_object()) return refused("\"prefill\" must be an object of shape fields");
-      prefill.update(*extra);
-    }
-    auto decode = read_shape(common, Form::kDecode, entry);
-    if (!decode) return decode.error();
-    entry.decode = *decode;
-    auto for_prefill = read_shape(std::move(prefill), Form::kPrefill, entry);
-    if (!for_prefill) return for_prefill.error();
-    entry.prefill = *for_prefill;
+    auto shapes = entry.family->manifest_shapes(json);
+    if (!shapes) return refused(shapes.error().message);
+    entry.shapes = std::move(*shapes);
     return entry;
   }
 
-  Result<WindowRowsShape> read_shape(Json fields, Form form, const ManifestEntry& entry) {
-    if (fields.contains("form")) {
-      return refused("\"form\" is not a field of a manifest's shape: every entry has both forms");
-    }
-    fields["form"] = std::string(name_of(form));
-    auto shape = window_rows_from_json(fields.dump(-1, ' ', true, Json::error_handler_t::replace));
-    if (!shape) return refused(shape.error().message);
-    if (auto ranged = check_ranges(*shape); !ranged) return refused(ranged.error().message);
-    if (entry.q_heads && entry.kv_heads && *entry.q_heads != *entry.kv_heads * shape->gqa_ratio) {
-      return refused(fmt::format("gqa_ratio={} contradicts q_heads={} over kv_heads={}",
-                                 shape->gqa_ratio, *entry.q_heads, *entry.kv_heads));
-    }
-    return shape;
+  Result<const Family*> read_family(const Json& json) const {
+    if (!json.contains("family")) return families().front();
+    auto name = text_of(json, "family");
+    if (!name) return name.error();
+    auto family = family_named(*name);
+    if (!family) return refused(family.error().message);
+    return family;
   }
 
   Result<NotServed> read_not_served(const Json& json) {
@@ -162,17 +138,13 @@ class ManifestReader {
   }
 
   // A field that is misspelt would otherwise be dropped in silence.
-  Result<void> only(const Json& json, std::initializer_list<std::string_view> names) const {
+  Result<void> only(const Json& json, const std::vector<std::string_view>& names) const {
     for (const auto& [name, value] : json.items()) {
       if (std::find(names.begin(), names.end(), name) != names.end()) continue;
       return refused(
           fmt::format("there is no field \"{}\"; there are {}", name, fmt::join(names, ", ")));
     }
     return {};
-  }
-
-  static std::string dump(const Json& value) {
-    return value.dump(-1, ' ', true, Json::error_handler_t::replace);
   }
 
   std::string where_;
@@ -189,11 +161,12 @@ Result<Manifest> read_manifest(std::string_view file, std::string_view text) {
   }
 }
 
-std::vector<WindowRowsShape> distinct_shapes(const Manifest& manifest, Form form) {
-  std::vector<WindowRowsShape> shapes;
+std::vector<Shape> distinct_shapes(const Manifest& manifest) {
+  std::vector<Shape> shapes;
   for (const ManifestEntry& entry : manifest.entries) {
-    const WindowRowsShape& shape = entry.shape(form);
-    if (std::find(shapes.begin(), shapes.end(), shape) == shapes.end()) shapes.push_back(shape);
+    for (const Shape& shape : entry.shapes) {
+      if (std::find(shapes.begin(), shapes.end(), shape) == shapes.end()) shapes.push_back(shape);
+    }
   }
   return shapes;
 }

@@ -1,31 +1,26 @@
 #pragma once
 
-#include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "broach/result.hpp"
-#include "broach/types.hpp"
+#include "specializer/family.hpp"
+#include "specializer/shape.hpp"
 
 namespace broach::specializer {
 
-/// One kind of attention layer of a model, and the shapes that serve it.
+/// One kind of layer of a model, and the shapes that serve it: of one family, as that expands an
+/// entry.
 struct ManifestEntry {
   std::string model;   ///< "Gemma 4 12B"
   std::string layers;  ///< "sliding (5 of 6)"
   std::string source;  ///< Where the figures come from.
-  std::optional<std::uint32_t> q_heads, kv_heads;
-  WindowRowsShape decode;
-  WindowRowsShape prefill;
-
-  const WindowRowsShape& shape(Form form) const noexcept {
-    return form == Form::kDecode ? decode : prefill;
-  }
+  const Family* family = nullptr;
+  std::vector<Shape> shapes;
 };
 
-/// A layer that window_rows cannot serve, and why.
+/// A layer that no family can serve, and why.
 struct NotServed {
   std::string model;
   std::string layers;
@@ -47,7 +42,7 @@ struct Manifest {
 /// Source:  docs/manifests.md.
 Result<Manifest> read_manifest(std::string_view file, std::string_view text);
 
-/// Every distinct shape of a form, in the order the entries first name it.
-std::vector<WindowRowsShape> distinct_shapes(const Manifest& manifest, Form form);
+/// Every distinct shape, in the order the entries first name it.
+std::vector<Shape> distinct_shapes(const Manifest& manifest);
 
 }  // namespace broach::specializer

@@ -14,12 +14,12 @@
 namespace broach::specializer {
 namespace {
 
-std::string plan_words(const Plan& plan) {
-  std::string words = plan.family;
+std::string plan_text(const Plan& plan) {
+  std::string text = plan.family;
   for (const ShapeParameter& parameter : plan.parameters) {
-    words += fmt::format(" {}={}", parameter.name, parameter.value);
+    text += fmt::format(" {}={}", parameter.name, parameter.value);
   }
-  return words;
+  return text;
 }
 
 cache::Description describe(const Plan& plan, const CompilerIdentity& compiler) {
@@ -34,7 +34,6 @@ class Obtaining {
 
   Result<Artifact> run(OnMiss on_miss) {
     auto compiler = steps_.identity(plan_.target);
-    // Whatever keeps the compiler from saying who it is: no compiler, no process, no scratch.
     if (!compiler) return without_compilers(compiler.error(), on_miss);
     const cache::KeyRecord key = key_of(plan_, compiler->key_text);
     if (on_miss == OnMiss::kRefuse) {
@@ -107,6 +106,7 @@ class Obtaining {
   // Serves what some compiler made of this very plan: the key's other fields are all the same, and
   // which compiler it was cannot matter where there is none. Reads the index, so it is slower.
   Result<Artifact> without_compilers(Error missing, OnMiss on_miss) const {
+    if (missing.code != ErrorCode::kCompilerMissing) return missing;
     if (auto entries = cache_.entries()) {
       for (const cache::KeyRecord& key : made_by_any_compiler(cache_, *entries, plan_)) {
         if (auto hit = cache_.find(key)) return served(std::move(*hit));
@@ -123,7 +123,7 @@ class Obtaining {
                  fmt::format("{} for {} is in no cache layer ({}), and compiling is not allowed "
                              "here; the miss is in the journal, so `broach warm --from-journal "
                              "--target {}` makes it",
-                             plan_words(plan_), plan_.target.name, by, plan_.target.name),
+                             plan_text(plan_), plan_.target.name, by, plan_.target.name),
                  ""};
   }
 

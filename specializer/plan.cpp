@@ -2,14 +2,10 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "specializer/options.hpp"
-#include "specializer/render.hpp"
 #include "specializer/sources.hpp"
-#include "specializer/window_rows/controls.hpp"
 
 namespace broach::specializer {
 namespace {
@@ -26,23 +22,6 @@ ArtifactKind kind_of(Vendor vendor) {
       return ArtifactKind::kHostSharedObject;
   }
   return ArtifactKind::kCubin;
-}
-
-Result<Rendered> render(const WindowRowsShape& shape, const Target& target,
-                        const Variant& variant) {
-  switch (shape.arith) {
-    case Arith::kChunk256:
-      return render_window_rows_chunk256(shape, target, variant);
-    case Arith::kTile64:
-      return render_window_rows_tile64(shape, target, variant);
-    case Arith::kMma32:
-      return render_window_rows_mma32(shape, target, variant);
-    case Arith::kDefault:
-      break;
-  }
-  return Error{ErrorCode::kUnsupported,
-               fmt::format("window_rows arith={} has no source to render", name_of(shape.arith)),
-               ""};
 }
 
 // A plan that no launch could satisfy is refused here, before anything is compiled.
@@ -65,39 +44,36 @@ Result<void> check_geometry(const KernelEntry& entry, const Target& target) {
 
 // A variant must differ from the kernel that engines get: one that the source does not know would
 // otherwise be that kernel under another name.
-Result<void> check_variant(const Rendered& rendered, const WindowRowsShape& shape,
-                           const Target& target, const Variant& variant) {
+Result<void> check_variant(const Rendered& rendered, const ServedShape& shape,
+                           const Variant& variant) {
   if (variant.control.empty() && variant.generic == Switch::kOff) return {};
-  auto plain = render(shape, target, {});
+  const Family& family = shape.family();
+  auto plain = family.render(shape, {});
   if (!plain) return plain.error();
-  if (plain->main_source != rendered.main_source) {
-    const std::string_view missing =
-        window_rows::missing_for(variant.control, shape, variant.generic);
-    if (missing.empty()) return {};
+  if (plain->main_source == rendered.main_source) {
     return Error{ErrorCode::kUnsupported,
-                 fmt::format("window_rows control \"{}\" cannot change {}: it needs {}",
-                             variant.control, to_words(shape), missing),
+                 fmt::format("{} has no {}", to_text(shape.shape()),
+                             variant.control.empty() ? std::string("generic kernel")
+                                                     : "control \"" + variant.control + "\""),
                  ""};
   }
+  const std::string_view missing = family.control_needs(variant.control, shape, variant);
+  if (missing.empty()) return {};
   return Error{ErrorCode::kUnsupported,
-               fmt::format("window_rows arith={} has no {}", name_of(shape.arith),
-                           variant.control.empty() ? std::string("generic kernel")
-                                                   : "control \"" + variant.control + "\""),
+               fmt::format("{} control \"{}\" cannot change {}: it needs {}", family.name(),
+                           variant.control, to_text(shape.shape()), missing),
                ""};
 }
 
 // What the generic kernel takes at run time is no part of its plan: one binary serves every value.
-constexpr std::string_view kRunTime[] = {"gqa_ratio", "window", "kv_layout"};
 constexpr std::string_view kAnyValue = "any";
 
-std::vector<ShapeParameter> parameters_of(const WindowRowsShape& shape, const Variant& variant) {
+std::vector<ShapeParameter> parameters_of(const Shape& shape, const Variant& variant) {
   std::vector<ShapeParameter> out = parameters(shape);
   if (variant.generic == Switch::kOn) {
-    for (ShapeParameter& parameter : out) {
-      if (std::find(std::begin(kRunTime), std::end(kRunTime), parameter.name) !=
-          std::end(kRunTime)) {
-        parameter.value = kAnyValue;
-      }
+    const auto fields = shape.family().fields();
+    for (std::size_t i = 0; i < fields.size(); ++i) {
+      if (fields[i].in_generic == InGeneric::kRunTime) out[i].value = kAnyValue;
     }
     out.push_back({"variant.generic", "on"});
   }
@@ -105,11 +81,13 @@ std::vector<ShapeParameter> parameters_of(const WindowRowsShape& shape, const Va
   return out;
 }
 
-std::string json_of(const WindowRowsShape& shape, const Variant& variant) {
+std::string json_of(const Shape& shape, const Variant& variant) {
   if (variant.control.empty() && variant.generic == Switch::kOff) return to_json(shape);
   auto json = nlohmann::json::parse(to_json(shape));
   if (variant.generic == Switch::kOn) {
-    for (const std::string_view name : kRunTime) json[std::string(name)] = kAnyValue;
+    for (const Field& field : shape.family().fields()) {
+      if (field.in_generic == InGeneric::kRunTime) json[std::string(field.name)] = kAnyValue;
+    }
     json["variant.generic"] = "on";
   }
   if (!variant.control.empty()) json["variant.control"] = variant.control;
@@ -118,12 +96,11 @@ std::string json_of(const WindowRowsShape& shape, const Variant& variant) {
 
 }  // namespace
 
-Result<Plan> plan(const WindowRowsShape& asked, const Target& target, const Variant& variant) {
-  if (auto served = check(asked, target); !served) return served.error();
-  const WindowRowsShape shape = resolved(asked, target);
-  auto rendered = render(shape, target, variant);
+Result<Plan> plan(const ServedShape& shape, const Variant& variant) {
+  const Target& target = shape.target();
+  auto rendered = shape.family().render(shape, variant);
   if (!rendered) return rendered.error();
-  if (auto known = check_variant(*rendered, shape, target, variant); !known) return known.error();
+  if (auto known = check_variant(*rendered, shape, variant); !known) return known.error();
   for (const KernelEntry& entry : rendered->entries) {
     if (auto fits = check_geometry(entry, target); !fits) return fits.error();
   }
@@ -132,10 +109,10 @@ Result<Plan> plan(const WindowRowsShape& asked, const Target& target, const Vari
   if (!sources) return sources.error();
 
   Plan plan;
-  plan.family = "window_rows";
+  plan.family = shape.family().name();
   plan.target = target;
-  plan.shape_json = json_of(shape, variant);
-  plan.parameters = parameters_of(shape, variant);
+  plan.shape_json = json_of(shape.shape(), variant);
+  plan.parameters = parameters_of(shape.shape(), variant);
   plan.sources = std::move(*sources);
   plan.options = compiler_options(target);
   plan.entries = std::move(rendered->entries);

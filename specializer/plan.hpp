@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "broach/result.hpp"
-#include "broach/types.hpp"
 #include "cache/key.hpp"
+#include "specializer/family.hpp"
 #include "specializer/shape.hpp"
 #include "specializer/target.hpp"
 
@@ -17,14 +17,6 @@ namespace broach::specializer {
 struct SourceFile {
   std::string name;
   std::string bytes;
-};
-
-/// One function of a binary and how a block of it is launched. The grid is the operator's.
-struct KernelEntry {
-  std::string function;
-  std::uint32_t block_threads = 0;
-  std::uint32_t dynamic_shared_bytes = 0;
-  std::uint32_t block_rows = 0;  ///< Rows that a block works on; 0 where the grid counts others.
 };
 
 enum class ArtifactKind : std::uint8_t { kCubin, kCodeObject, kHostSharedObject };
@@ -45,19 +37,13 @@ struct Plan {
   ArtifactKind kind = ArtifactKind::kCubin;
 };
 
-/// Faulty or generic variants of a kernel that the public API cannot ask for.
-struct Variant {
-  std::string control;            ///< Name of a planted fault, or empty.
-  Switch generic = Switch::kOff;  ///< Window, ratio and layout as run-time values.
-};
-
-/// Makes the plan of a shape on a target.
+/// Makes the plan of a shape where it is served, which it does not check again.
 ///
-/// A generic variant's plan is the same for every window, ratio and layout.
+/// A generic variant's plan is the same for every value of the family's run-time fields.
 ///
-/// Errors:  as check(shape, target); kUnsupported for a variant that the kernel does not have;
-///          kLimitExceeded when no launch on the target could fit.
-Result<Plan> plan(const WindowRowsShape& shape, const Target& target, const Variant& variant = {});
+/// Errors:  kUnsupported for a variant that the kernel lacks; kLimitExceeded when no launch on the
+///          target could fit.
+Result<Plan> plan(const ServedShape& shape, const Variant& variant = {});
 
 /// The key of a plan compiled by the compiler named `compiler_identity`.
 cache::KeyRecord key_of(const Plan& plan, std::string_view compiler_identity);

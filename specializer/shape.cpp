@@ -1,110 +1,16 @@
 #include "specializer/shape.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <iterator>
-
-#include "specializer/window_rows/served.hpp"
+#include "specializer/family.hpp"
 
 namespace broach::specializer {
-namespace {
 
-constexpr std::uint32_t kHeadDims[] = {64, 80, 96, 112, 128, 192, 256, 512};
-constexpr std::uint32_t kMaxRatio = 32;
-constexpr std::uint32_t kMaxWindow = 1U << 20;
-// Index arithmetic in the kernels is 32-bit and signed; a ring of 2^30 leaves position + ring room.
-constexpr std::uint32_t kMaxRing = 1U << 30;
-constexpr std::uint32_t kMaxPage = 1U << 16;
-
-Error refused(ErrorCode code, std::string message) {
-  return Error{code, "window_rows " + std::move(message), ""};
+Shape::Shape(const Family& family) noexcept
+    : family_(&family), count_(static_cast<std::uint32_t>(family.fields().size())), values_{} {
+  for (std::size_t i = 0; i < count_; ++i) values_[i] = family.fields()[i].default_value;
 }
 
-Result<void> check_layout(const WindowRowsShape& shape) {
-  const std::uint32_t length = shape.kv_layout.length;
-  switch (shape.kv_layout.kind) {
-    case KvLayoutKind::kLinear:
-      if (length == 0) return {};
-      return refused(ErrorCode::kInvalidArgument,
-                     fmt::format("kv_layout=linear takes no length; this shape has {}", length));
-    case KvLayoutKind::kRing:
-      if (shape.window == 0) {
-        return refused(
-            ErrorCode::kInvalidArgument,
-            fmt::format("kv_layout=ring({}) needs a window of 1..{}: window=0 sees every earlier "
-                        "key and a ring forgets them; kv_layout=linear or paged(64) works",
-                        length, std::max(length, 1U)));
-      }
-      if (length < shape.window || length > kMaxRing) {
-        return refused(
-            ErrorCode::kInvalidArgument,
-            fmt::format("window={} does not fit kv_layout=ring({}): the ring needs {}..{} "
-                        "positions (the window, and for a prefill its chunk's rows - 1 more)",
-                        shape.window, length, shape.window, kMaxRing));
-      }
-      return {};
-    case KvLayoutKind::kPaged:
-      if (length >= 1 && length <= kMaxPage) return {};
-      return refused(
-          ErrorCode::kInvalidArgument,
-          fmt::format("kv_layout=paged({}) needs a page of 1..{} positions", length, kMaxPage));
-  }
-  return refused(ErrorCode::kInvalidArgument, "kv_layout is not one of linear, ring, paged");
-}
-
-Result<void> check_form(const WindowRowsShape& shape) {
-  // chunk256 keeps P in fp32 throughout; tile64's decode gives the prefill's bits, p32 included.
-  if (shape.form == Form::kDecode && shape.p32 == Switch::kOn && shape.arith != Arith::kTile64 &&
-      shape.arith != Arith::kDefault) {
-    return refused(ErrorCode::kInvalidArgument,
-                   "p32=on applies to form=prefill and to form=decode arith=tile64; form=decode "
-                   "works with p32=off");
-  }
-  if (shape.form == Form::kPrefill && shape.arith == Arith::kChunk256) {
-    return refused(ErrorCode::kInvalidArgument,
-                   "arith=chunk256 is a decode arithmetic; form=prefill needs tile64 or mma32");
-  }
-  if (shape.form == Form::kDecode && shape.arith == Arith::kMma32) {
-    return refused(ErrorCode::kInvalidArgument,
-                   "arith=mma32 is a prefill arithmetic; form=decode needs chunk256 or tile64");
-  }
-  return {};
-}
-
-}  // namespace
-
-Result<void> check_ranges(const WindowRowsShape& shape) {
-  if (std::find(std::begin(kHeadDims), std::end(kHeadDims), shape.head_dim) ==
-      std::end(kHeadDims)) {
-    return refused(ErrorCode::kInvalidArgument,
-                   fmt::format("head_dim={} is not served; {} are", shape.head_dim,
-                               fmt::join(kHeadDims, ", ")));
-  }
-  if (shape.gqa_ratio < 1 || shape.gqa_ratio > kMaxRatio) {
-    return refused(ErrorCode::kInvalidArgument,
-                   fmt::format("gqa_ratio={} is not served; 1..{} query heads a KV head are",
-                               shape.gqa_ratio, kMaxRatio));
-  }
-  if (shape.window > kMaxWindow) {
-    return refused(ErrorCode::kInvalidArgument,
-                   fmt::format("window={} is not served; 0 (none) or 1..{} keys are", shape.window,
-                               kMaxWindow));
-  }
-  if (auto layout = check_layout(shape); !layout) return layout;
-  return check_form(shape);
-}
-
-Result<void> check(const WindowRowsShape& shape, const Target& target) {
-  // Resolved, since a default may stand for an arithmetic that the other fields do not go with.
-  if (auto ranges = check_ranges(resolved(shape, target)); !ranges) return ranges;
-  return window_rows::check_served(shape, target);
-}
-
-WindowRowsShape resolved(const WindowRowsShape& shape, const Target& target) {
-  WindowRowsShape out = shape;
-  if (out.arith == Arith::kDefault) out.arith = window_rows::default_arith(shape.form, target);
-  return out;
+Result<ServedShape> serve(const Shape& shape, const Target& target) {
+  return shape.family().serve(shape, target);
 }
 
 }  // namespace broach::specializer

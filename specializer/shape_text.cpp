@@ -1,264 +1,146 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
+#include <bitset>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "specializer/bounded_json.hpp"
+#include "specializer/family.hpp"
 #include "specializer/shape.hpp"
+#include "specializer/shape_json.hpp"
 
 namespace broach::specializer {
 namespace {
 
 using Json = nlohmann::json;
 
-template <class T>
-struct Named {
-  T value;
-  std::string_view name;
-};
-
-constexpr Named<Dtype> kDtypes[] = {{Dtype::kBf16, "bf16"}, {Dtype::kF16, "f16"}};
-constexpr Named<Form> kForms[] = {{Form::kDecode, "decode"}, {Form::kPrefill, "prefill"}};
-constexpr Named<Switch> kSwitches[] = {{Switch::kOff, "off"}, {Switch::kOn, "on"}};
-constexpr Named<Arith> kAriths[] = {{Arith::kDefault, "default"},
-                                    {Arith::kChunk256, "chunk256"},
-                                    {Arith::kTile64, "tile64"},
-                                    {Arith::kMma32, "mma32"}};
-constexpr Named<KvLayoutKind> kLayouts[] = {{KvLayoutKind::kLinear, "linear"},
-                                            {KvLayoutKind::kRing, "ring"},
-                                            {KvLayoutKind::kPaged, "paged"}};
-
-template <class T, std::size_t n>
-constexpr std::string_view find_name(const Named<T> (&table)[n], T value) noexcept {
-  for (const Named<T>& row : table) {
-    if (row.value == value) return row.name;
-  }
-  return "unknown";
-}
-
-Error bad_value(std::string_view field, std::string_view text, std::string_view works) {
-  return Error{ErrorCode::kInvalidArgument,
-               fmt::format("window_rows {}={} does not read; {}", field, text, works), ""};
-}
-
-template <class T, std::size_t n>
-Result<void> read_name(std::string_view field, std::string_view text, const Named<T> (&table)[n],
-                       T& into) {
-  std::string works;
-  for (const Named<T>& row : table) {
-    if (row.name == text) {
-      into = row.value;
-      return {};
-    }
-    works += fmt::format("{}{}", works.empty() ? "" : ", ", row.name);
-  }
-  return bad_value(field, text, "one of " + works + " works");
-}
-
-Result<void> read_number(std::string_view field, std::string_view text, std::uint32_t& into) {
-  std::uint32_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || text.empty()) {
-    return bad_value(field, text, "a decimal number below 4294967296 works");
-  }
-  into = value;
-  return {};
-}
-
-Result<void> read_layout(std::string_view field, std::string_view text, KvLayout& into) {
-  constexpr std::string_view kWorks = "linear, ring(1536) and paged(64) are examples that work";
-  KvLayout layout;
-  const std::string_view word = text.substr(0, text.find('('));
-  if (!read_name(field, word, kLayouts, layout.kind)) return bad_value(field, text, kWorks);
-  std::string_view rest = text.substr(word.size());
-  if (layout.kind == KvLayoutKind::kLinear) {
-    if (!rest.empty()) return bad_value(field, text, kWorks);
-  } else {
-    if (rest.size() < 3 || !rest.ends_with(')')) return bad_value(field, text, kWorks);
-    rest = rest.substr(1, rest.size() - 2);
-    if (!read_number(field, rest, layout.length)) return bad_value(field, text, kWorks);
-  }
-  into = layout;
-  return {};
-}
-
-std::string print_layout(const KvLayout& layout) {
-  if (layout.kind == KvLayoutKind::kLinear) return "linear";
-  return fmt::format("{}({})", find_name(kLayouts, layout.kind), layout.length);
-}
-
-enum class JsonForm : std::uint8_t { kNumber, kText };
-
-// One row a parameter, in the order of the shape table: everything that reads or prints a shape
-// goes through here, so that a new parameter is one new row.
-struct Field {
-  std::string_view name;
-  JsonForm json;
-  std::string (*print)(const WindowRowsShape&);
-  Result<void> (*read)(std::string_view field, std::string_view text, WindowRowsShape&);
-};
-
-template <std::uint32_t WindowRowsShape::*kMember>
-Field number(std::string_view name) {
-  return {name, JsonForm::kNumber,
-          [](const WindowRowsShape& shape) { return std::to_string(shape.*kMember); },
-          [](std::string_view field, std::string_view text, WindowRowsShape& shape) {
-            return read_number(field, text, shape.*kMember);
-          }};
-}
-
-template <auto kMember, const auto& kTable>
-Field choice(std::string_view name) {
-  return {
-      name, JsonForm::kText,
-      [](const WindowRowsShape& shape) { return std::string(find_name(kTable, shape.*kMember)); },
-      [](std::string_view field, std::string_view text, WindowRowsShape& shape) {
-        return read_name(field, text, kTable, shape.*kMember);
-      }};
-}
-
-using Shape = WindowRowsShape;
-
-const std::array kFields{
-    number<&Shape::head_dim>("head_dim"),
-    number<&Shape::gqa_ratio>("gqa_ratio"),
-    number<&Shape::window>("window"),
-    Field{"kv_layout", JsonForm::kText,
-          [](const Shape& shape) { return print_layout(shape.kv_layout); },
-          [](std::string_view field, std::string_view text, Shape& shape) {
-            return read_layout(field, text, shape.kv_layout);
-          }},
-    choice<&Shape::dtype, kDtypes>("dtype"),
-    choice<&Shape::p32, kSwitches>("p32"),
-    choice<&Shape::softcap, kSwitches>("softcap"),
-    choice<&Shape::sinks, kSwitches>("sinks"),
-    choice<&Shape::form, kForms>("form"),
-    choice<&Shape::arith, kAriths>("arith"),
-    choice<&Shape::checked, kSwitches>("checked"),
-};
-
-constexpr std::string_view kFamily = "window_rows";
-
-std::string field_names() {
+std::string field_names(const Family& family) {
   std::string names;
-  for (const Field& field : kFields) {
+  for (const Field& field : family.fields()) {
     names += fmt::format("{}{}", names.empty() ? "" : ", ", field.name);
   }
   return names;
 }
 
-// Reads one named value into a shape; `seen` refuses a field that comes twice.
-Result<void> read_field(std::string_view name, std::string_view text, WindowRowsShape& shape,
-                        std::set<std::string, std::less<>>& seen) {
-  const auto field = std::find_if(kFields.begin(), kFields.end(),
-                                  [&](const Field& each) { return each.name == name; });
-  if (field == kFields.end()) {
-    return Error{ErrorCode::kInvalidArgument,
-                 fmt::format("window_rows has no field \"{}\"; it has {}", name, field_names()),
-                 ""};
-  }
-  if (!seen.insert(std::string(name)).second) {
-    return Error{
-        ErrorCode::kInvalidArgument,
-        fmt::format("window_rows {} is given twice, the second time as \"{}\"", name, text), ""};
-  }
-  return field->read(name, text, shape);
-}
+// Puts named values into a shape; a field that comes twice is refused.
+class ShapeReader {
+ public:
+  explicit ShapeReader(const Family& family) : family_(family), shape_(family) {}
 
-Result<std::string> text_of(std::string_view name, const Json& value) {
+  Result<void> read(std::string_view name, std::string_view text) {
+    const auto fields = family_.fields();
+    const auto field = std::find_if(fields.begin(), fields.end(),
+                                    [&](const Field& each) { return each.name == name; });
+    if (field == fields.end()) {
+      return refused(fmt::format("{} has no field \"{}\"; it has {}", family_.name(), name,
+                                 field_names(family_)));
+    }
+    const auto at = static_cast<std::size_t>(field - fields.begin());
+    if (seen_.test(at)) {
+      return refused(fmt::format("{} {} is given twice, the second time as \"{}\"", family_.name(),
+                                 name, text));
+    }
+    seen_.set(at);
+    auto value = read_value(family_.name(), *field, text);
+    if (!value) return value.error();
+    shape_.set(at, *value);
+    return {};
+  }
+
+  Error refused(std::string message) const {
+    return Error{ErrorCode::kInvalidArgument, std::move(message), ""};
+  }
+
+  const Shape& shape() const { return shape_; }
+
+ private:
+  const Family& family_;
+  Shape shape_;
+  std::bitset<kMaxFields> seen_;
+};
+
+Result<std::string> text_of(const Family& family, std::string_view name, const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_number_unsigned()) return std::to_string(value.get<std::uint64_t>());
   if (value.is_boolean()) return std::string(value.get<bool>() ? "on" : "off");
-  return bad_value(name, value.dump(-1, ' ', true, Json::error_handler_t::replace),
-                   "a string, a whole number or true/false works");
+  return Error{
+      ErrorCode::kInvalidArgument,
+      fmt::format("{} {}={} does not read; a string, a whole number or true/false works",
+                  family.name(), name, value.dump(-1, ' ', true, Json::error_handler_t::replace)),
+      ""};
 }
 
 }  // namespace
 
-std::string_view name_of(Dtype dtype) noexcept { return find_name(kDtypes, dtype); }
-std::string_view name_of(Form form) noexcept { return find_name(kForms, form); }
-std::string_view name_of(Arith arith) noexcept { return find_name(kAriths, arith); }
-std::string_view name_of(KvLayoutKind kind) noexcept { return find_name(kLayouts, kind); }
-
-std::vector<ShapeParameter> parameters(const WindowRowsShape& shape) {
+std::vector<ShapeParameter> parameters(const Shape& shape) {
+  const auto fields = shape.family().fields();
   std::vector<ShapeParameter> out;
-  out.reserve(kFields.size());
-  for (const Field& field : kFields) out.push_back({std::string(field.name), field.print(shape)});
+  out.reserve(fields.size());
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    out.push_back({std::string(fields[i].name), value_text(fields[i], shape[i])});
+  }
   return out;
 }
 
-std::string to_json(const WindowRowsShape& shape) {
-  Json json{{"family", kFamily}};
-  for (const Field& field : kFields) {
-    const std::string text = field.print(shape);
-    if (field.json == JsonForm::kNumber) {
-      json[std::string(field.name)] = Json::parse(text);
+std::string to_json(const Shape& shape) {
+  const auto fields = shape.family().fields();
+  Json json{{"family", shape.family().name()}};
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    Json& value = json[std::string(fields[i].name)];
+    if (fields[i].kind == FieldKind::kNumber) {
+      value = shape[i];
     } else {
-      json[std::string(field.name)] = text;
+      value = value_text(fields[i], shape[i]);
     }
   }
   return json.dump();
 }
 
-std::string to_words(const WindowRowsShape& shape) {
-  std::string words(kFamily);
-  for (const Field& field : kFields) {
-    words += fmt::format(" {}={}", field.name, field.print(shape));
+std::string to_text(const Shape& shape) {
+  std::string text(shape.family().name());
+  for (const ShapeParameter& parameter : parameters(shape)) {
+    text += fmt::format(" {}={}", parameter.name, parameter.value);
   }
-  return words;
+  return text;
 }
 
-Result<WindowRowsShape> parse_window_rows(const std::vector<std::string>& words) {
-  WindowRowsShape shape;
-  std::set<std::string, std::less<>> seen;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::string_view word = words[i];
-    if (i == 0 && word == kFamily) continue;
-    const std::size_t equals = word.find('=');
+Result<Shape> parse_shape(const Family& family, std::span<const std::string> items) {
+  ShapeReader reader(family);
+  for (const std::string_view item : items) {
+    const std::size_t equals = item.find('=');
     if (equals == std::string_view::npos) {
-      return Error{
-          ErrorCode::kInvalidArgument,
-          fmt::format("shape word \"{}\" is not name=value; the names are {}", word, field_names()),
-          ""};
+      return reader.refused(fmt::format("\"{}\" is not name=value; the names of {} are {}", item,
+                                        family.name(), field_names(family)));
     }
-    auto read = read_field(word.substr(0, equals), word.substr(equals + 1), shape, seen);
+    auto read = reader.read(item.substr(0, equals), item.substr(equals + 1));
     if (!read) return read.error();
   }
-  return shape;
+  return reader.shape();
 }
 
-Result<WindowRowsShape> window_rows_from_json(std::string_view text) {
-  try {
-    const auto parsed = parse_json<Json>(text);
-    if (!parsed) {
-      return Error{ErrorCode::kInvalidArgument,
-                   fmt::format("a window_rows shape: {}", parsed.error().message), ""};
-    }
-    const Json& json = *parsed;
-    if (!json.is_object()) {
-      return Error{ErrorCode::kInvalidArgument, "a window_rows shape must be a JSON object", ""};
-    }
-    WindowRowsShape shape;
-    std::set<std::string, std::less<>> seen;
-    for (const auto& [name, value] : json.items()) {
-      auto word = text_of(name, value);
-      if (!word) return word.error();
-      if (name == "family") {
-        if (*word == kFamily) continue;
-        return Error{ErrorCode::kInvalidArgument,
-                     fmt::format("family \"{}\" is not {}", *word, kFamily), ""};
-      }
-      auto read = read_field(name, *word, shape, seen);
-      if (!read) return read.error();
-    }
-    return shape;
-  } catch (const Json::exception& fault) {
-    return Error{ErrorCode::kInvalidArgument,
-                 fmt::format("a window_rows shape does not read: {}", fault.what()), ""};
+Result<Shape> shape_from_json(const Family& family, const Json& json) {
+  ShapeReader reader(family);
+  if (!json.is_object()) {
+    return reader.refused(fmt::format("a {} shape must be a JSON object", family.name()));
   }
+  for (const auto& [name, value] : json.items()) {
+    auto text = text_of(family, name, value);
+    if (!text) return text.error();
+    if (name == "family") {
+      if (*text == family.name()) continue;
+      return reader.refused(fmt::format("family \"{}\" is not {}", *text, family.name()));
+    }
+    auto read = reader.read(name, *text);
+    if (!read) return read.error();
+  }
+  return reader.shape();
+}
+
+Result<Shape> shape_from_json(const Family& family, std::string_view text) {
+  const auto json = parse_json<Json>(text);
+  if (json) return shape_from_json(family, *json);
+  return Error{ErrorCode::kInvalidArgument,
+               fmt::format("a {} shape: {}", family.name(), json.error().message), ""};
 }
 
 }  // namespace broach::specializer

@@ -14,11 +14,11 @@
 namespace broach {
 
 #if defined(BROACH_CUDA)
-#define BROACH_FTZ_BINARY(name, instruction)                        \
-  BROACH_DEVICE float name(float a, float b) {                      \
-    float result;                                                   \
+#define BROACH_FTZ_BINARY(name, instruction)                         \
+  BROACH_DEVICE float name(float a, float b) {                       \
+    float result;                                                    \
     asm(instruction " %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b)); \
-    return result;                                                  \
+    return result;                                                   \
   }
 BROACH_FTZ_BINARY(mul_ftz, "mul.rn.ftz.f32")
 BROACH_FTZ_BINARY(add_ftz, "add.rn.ftz.f32")

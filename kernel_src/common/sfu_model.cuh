@@ -16,7 +16,8 @@
 //   rcp        128   16    17   2023   significand in units of 2^-24, 2^23 < significand <= 2^24
 //
 // Structure and coefficients were solved for from the instructions' results; the model equals all
-// 2^23 fractions of each, which tests/kernel_src/sfu_test.cpp holds by digest. NaN gives 0x7fffffff.
+// 2^23 fractions of each, which tests/kernel_src/sfu_test.cpp holds by digest. NaN gives
+// 0x7fffffff.
 //
 // No floating-point operation is used, so no compiler, flag or rounding mode changes a bit.
 

@@ -1,6 +1,7 @@
 #pragma once
 
-// mma.sync.m16n8k16 with f16 operands, accumulator and result: d[16 x 8] = a[16 x 16] b[16 x 8] + d.
+// mma.sync.m16n8k16 with f16 operands, accumulator and result: d[16 x 8] = a[16 x 16] b[16 x 8] +
+// d.
 //
 // Fragments a and b are those of tiles/mma.cuh. Of d, lane l with g = l / 4 and t = l % 4 holds
 //   d[0] (m g, n 2t, 2t+1)   d[1] (m g + 8, n 2t, 2t+1), the lower n in the low half.

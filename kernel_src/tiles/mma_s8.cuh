@@ -30,9 +30,9 @@ BROACH_DEVICE int dot_s8(unsigned a, unsigned b) {
 #if defined(BROACH_HOST)
 template <unsigned kBlocks>
 struct MmaS8Lane {
-  int (*c)[4];              // [kBlocks][4]
-  const unsigned* a;        // [4]
-  const unsigned (*b)[2];   // [kBlocks][2]
+  int (*c)[4];             // [kBlocks][4]
+  const unsigned* a;       // [4]
+  const unsigned (*b)[2];  // [kBlocks][2]
 };
 
 template <unsigned kBlocks>

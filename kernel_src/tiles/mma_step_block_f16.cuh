@@ -82,7 +82,8 @@ inline void mma_step_block_f16(const unsigned short (&a)[16][16], const unsigned
     const Lanes sum = Lanes(UnsignedLanes(products) + UnsignedLanes(addend));
     const Lanes wrapped = (~(products ^ addend) & (products ^ sum)) >> 31;
     const Lanes sign = (sum >> 31) ^ wrapped;
-    const UnsignedLanes magnitude = (UnsignedLanes(sum) ^ UnsignedLanes(sign)) - UnsignedLanes(sign);
+    const UnsignedLanes magnitude =
+        (UnsignedLanes(sum) ^ UnsignedLanes(sign)) - UnsignedLanes(sign);
     Lanes result;
     Lanes far;
     round_lanes_to_f16(sign, magnitude, top - kAlign, result, far);

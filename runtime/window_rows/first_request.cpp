@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "runtime/load_plan.hpp"
-#include "specializer/shape.hpp"
+#include "specializer/window_rows/shape.hpp"
 
 namespace broach::runtime {
 namespace {
@@ -26,10 +26,10 @@ Result<void> refuse_capture(Device& device, const WindowRowsShape& shape, Stream
 }
 
 Result<WindowRows::State::Loaded> load_decode(Runtime::State& runtime,
-                                              const WindowRowsShape& resolved,
+                                              const specializer::ServedShape& served,
                                               const specializer::Variant& variant,
                                               specializer::OnMiss on_miss) {
-  auto plan = specializer::plan(resolved, runtime.device->target(), variant);
+  auto plan = specializer::plan(served, variant);
   if (!plan) return plan.error();
   auto loaded = load_plan(runtime.forge, *runtime.device, *plan, on_miss);
   if (!loaded) return loaded.error();
@@ -38,8 +38,8 @@ Result<WindowRows::State::Loaded> load_decode(Runtime::State& runtime,
     runtime.forge.cache().record_miss({plan->family, plan->shape_json, plan->target.name, 1,
                                        loaded->artifact.object->provenance.created_unix_ms});
   }
-  auto launch =
-      make_decode_launch(resolved, *plan, *loaded->module, runtime.device->multiprocessors());
+  auto launch = make_decode_launch(specializer::typed_of<WindowRowsShape>(served.shape()), *plan,
+                                   *loaded->module, runtime.device->multiprocessors());
   if (!launch) return launch.error();
   const cache::Key key = loaded->artifact.object->key.key;
   runtime.background.post([&runtime, key, live = std::move(loaded->live)] {
@@ -49,8 +49,9 @@ Result<WindowRows::State::Loaded> load_decode(Runtime::State& runtime,
 }
 
 /// Compiles the specialised kernel behind the generic one's back and puts it in its place.
-void promote(Runtime::State& runtime, WindowRows::State& op) {
-  auto loaded = load_decode(runtime, op.shape, {}, specializer::OnMiss::kCompile);
+void promote(Runtime::State& runtime, const specializer::ServedShape& served,
+             WindowRows::State& op) {
+  auto loaded = load_decode(runtime, served, {}, specializer::OnMiss::kCompile);
   if (!loaded) {
     runtime.notice(fmt::format("the generic kernel goes on serving {}: {}",
                                specializer::to_json(op.shape), loaded.error().message));
@@ -63,29 +64,30 @@ void promote(Runtime::State& runtime, WindowRows::State& op) {
 /// Loads what serves first: under `background` the generic kernel, where the specialised one would
 /// have to be compiled.
 Result<WindowRows::State::Loaded> load_first(Runtime::State& runtime,
-                                             const WindowRowsShape& resolved, bool& is_generic) {
+                                             const specializer::ServedShape& served,
+                                             bool& is_generic) {
   const bool compiles = runtime.first_use == FirstUse::kWait;
-  auto loaded =
-      load_decode(runtime, resolved, {},
-                  compiles ? specializer::OnMiss::kCompile : specializer::OnMiss::kRefuse);
+  auto loaded = load_decode(
+      runtime, served, {}, compiles ? specializer::OnMiss::kCompile : specializer::OnMiss::kRefuse);
   is_generic = runtime.first_use == FirstUse::kBackground && !loaded &&
                loaded.error().code == ErrorCode::kNotWarmed;
   if (!is_generic) return loaded;
-  return load_decode(runtime, resolved, {.control = {}, .generic = Switch::kOn},
+  return load_decode(runtime, served, {.control = {}, .generic = Switch::kOn},
                      specializer::OnMiss::kCompile);
 }
 
 Result<std::shared_ptr<const WindowRows::State>> build(Runtime::State& runtime,
-                                                       const WindowRowsShape& resolved) {
+                                                       const specializer::ServedShape& served) {
   bool is_generic = false;
-  auto loaded = load_first(runtime, resolved, is_generic);
+  auto loaded = load_first(runtime, served, is_generic);
   if (!loaded) return loaded.error();
   auto op = std::make_shared<WindowRows::State>();
-  op->shape = resolved;
+  op->shape = specializer::typed_of<WindowRowsShape>(served.shape());
   op->device = runtime.device;
   op->first = *std::move(loaded);
   op->serving.store(op->first.launch.get(), std::memory_order_release);
-  if (is_generic) runtime.background.post([&runtime, op] { promote(runtime, *op); });
+  if (is_generic)
+    runtime.background.post([&runtime, served, op] { promote(runtime, served, *op); });
   return std::shared_ptr<const WindowRows::State>(std::move(op));
 }
 
@@ -118,9 +120,9 @@ class BuildTurn {
 
 Result<WindowRows> first_request(Runtime::State& runtime, const WindowRowsShape& shape,
                                  Stream stream) {
-  const specializer::Target& target = runtime.device->target();
-  if (auto served = specializer::check(shape, target); !served) return served.error();
-  const WindowRowsShape resolved = specializer::resolved(shape, target);
+  const auto served = specializer::serve(shape, runtime.device->target());
+  if (!served) return served.error();
+  const auto resolved = specializer::typed_of<WindowRowsShape>(served->shape());
   if (const auto* known = runtime.window_rows.find(resolved)) {
     return WindowRows(runtime.window_rows.insert(shape, *known));
   }
@@ -129,7 +131,7 @@ Result<WindowRows> first_request(Runtime::State& runtime, const WindowRowsShape&
   if (const auto* known = runtime.window_rows.find(resolved)) {
     return WindowRows(runtime.window_rows.insert(shape, *known));
   }
-  auto built = build(runtime, resolved);
+  auto built = build(runtime, *served);
   if (!built) return built.error();
   return WindowRows(
       runtime.window_rows.insert(shape, runtime.window_rows.insert(resolved, *std::move(built))));

@@ -3,8 +3,8 @@
 #include <string>
 #include <string_view>
 
-#include "specializer/render.hpp"
 #include "specializer/window_rows/kernel_source.hpp"
+#include "specializer/window_rows/render.hpp"
 
 namespace broach::specializer {
 namespace {

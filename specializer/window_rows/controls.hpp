@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "broach/types.hpp"
-#include "specializer/plan.hpp"
+#include "specializer/family.hpp"
 
 namespace broach::specializer::window_rows {
 

@@ -1,6 +1,6 @@
 #include "kernel_src/window_rows/layout.h"
-#include "specializer/render.hpp"
 #include "specializer/window_rows/prefill.hpp"
+#include "specializer/window_rows/render.hpp"
 
 namespace broach::specializer {
 

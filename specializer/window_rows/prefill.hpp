@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "specializer/render.hpp"
+#include "specializer/window_rows/render.hpp"
 
 namespace broach::specializer::window_rows {
 

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "kernel_src/window_rows/layout.h"
-#include "specializer/render.hpp"
 #include "specializer/window_rows/kernel_source.hpp"
 #include "specializer/window_rows/prefill.hpp"
+#include "specializer/window_rows/render.hpp"
 
 namespace broach::specializer {
 namespace {

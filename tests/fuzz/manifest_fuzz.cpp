@@ -4,6 +4,6 @@
 BROACH_FUZZ_TARGET(manifest) {
   using namespace broach;
   const auto manifest = specializer::read_manifest("fuzz.json", fuzz::as_text(data, size));
-  if (manifest) (void)specializer::distinct_shapes(*manifest, Form::kPrefill).size();
+  if (manifest) (void)specializer::distinct_shapes(*manifest).size();
   return 0;
 }

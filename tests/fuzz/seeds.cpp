@@ -29,8 +29,8 @@
 #include "kernel_src/host/abi.h"
 #include "specializer/compile/identity_record.hpp"
 #include "specializer/compile/protocol.hpp"
-#include "specializer/shape.hpp"
 #include "specializer/target.hpp"
+#include "specializer/window_rows/shape.hpp"
 #include "tests/fuzz/elf_writer.hpp"
 
 namespace broach::fuzz {
@@ -302,7 +302,7 @@ void write_seeds(const fs::path& top) {
   shape.window = 1024;
   shape.kv_layout = {KvLayoutKind::kRing, 1536};
   Folder(top, "shape").add("json", specializer::to_json(shape));
-  Folder(top, "shape").add("words", specializer::to_words(shape));
+  Folder(top, "shape").add("words", specializer::to_text(shape));
   for (const std::string_view name : specializer::known_targets()) {
     Folder(top, "target_name").add(name, name);
   }

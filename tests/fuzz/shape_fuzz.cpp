@@ -3,8 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "specializer/shape.hpp"
+#include "specializer/window_rows/shape.hpp"
 #include "tests/fuzz/target.hpp"
+#include "tests/support/window_rows_shape.hpp"
 
 namespace {
 
@@ -16,12 +17,12 @@ void check_same(const Result<WindowRowsShape>& again, const WindowRowsShape& sha
 
 // A shape reads back from its JSON and from its words, whatever it was read from.
 void check_round_trips(const WindowRowsShape& shape) {
-  check_same(specializer::window_rows_from_json(specializer::to_json(shape)), shape);
+  check_same(test::window_rows_from_json(specializer::to_json(shape)), shape);
   std::vector<std::string> words;
   for (const auto& parameter : specializer::parameters(shape)) {
     words.push_back(parameter.name + "=" + parameter.value);
   }
-  check_same(specializer::parse_window_rows(words), shape);
+  check_same(test::parse_window_rows(words), shape);
 }
 
 std::vector<std::string> split(std::string_view text) {
@@ -40,8 +41,8 @@ std::vector<std::string> split(std::string_view text) {
 BROACH_FUZZ_TARGET(shape) {
   const std::string_view text = fuzz::as_text(data, size);
   // What is no object is not a shape in JSON: target `json` reads all else.
-  const auto shape = text.starts_with('{') ? specializer::window_rows_from_json(text)
-                                           : specializer::parse_window_rows(split(text));
+  const auto shape = text.starts_with('{') ? test::window_rows_from_json(text)
+                                           : test::parse_window_rows(split(text));
   if (shape) check_round_trips(*shape);
   return 0;
 }

@@ -116,14 +116,15 @@ unsigned nearest_e4m3(double x) {
 
 }  // namespace
 
-TEST_CASE("E4M3 is reached by the nearest value, saturated, and left exactly", "[kernel_src][e4m3]") {
+TEST_CASE("E4M3 is reached by the nearest value, saturated, and left exactly",
+          "[kernel_src][e4m3]") {
   for (unsigned bits = 0; bits <= 0x7e; ++bits) {
     const double value = value_of_e4m3(bits);
     const auto f = static_cast<float>(value);
     REQUIRE(e4m3_of(f) == bits);
     REQUIRE(e4m3_of(-f) == (bits | 0x80u));
-    REQUIRE(static_cast<double>(widen<Half::kF16>(
-                static_cast<unsigned short>(f16_of_e4m3(bits)))) == value);
+    REQUIRE(static_cast<double>(
+                widen<Half::kF16>(static_cast<unsigned short>(f16_of_e4m3(bits)))) == value);
     REQUIRE(f16_of_e4m3(bits | 0x80u) == (f16_of_e4m3(bits) | 0x8000u));
     if (bits == 0x7e) continue;
     const float middle = static_cast<float>((value + value_of_e4m3(bits + 1)) / 2);

@@ -6,6 +6,7 @@
 
 #include "specializer/plan.hpp"
 #include "specializer/target.hpp"
+#include "specializer/window_rows/shape.hpp"
 #include "tests/runtime/fixture.hpp"
 #include "tests/support/catch.hpp"
 #include "tools/contract/window_rows/run.hpp"

@@ -8,6 +8,7 @@
 #include "runtime/load_plan.hpp"
 #include "runtime/window_rows/first_request.hpp"
 #include "specializer/plan.hpp"
+#include "specializer/window_rows/shape.hpp"
 #include "tests/runtime/fixture.hpp"
 #include "tests/runtime/proxy_device.hpp"
 #include "tests/support/catch.hpp"

@@ -4,8 +4,9 @@
 
 #include "specializer/compile/identity_record.hpp"
 #include "specializer/manifest.hpp"
-#include "specializer/shape.hpp"
+#include "specializer/window_rows/shape.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/window_rows_shape.hpp"
 
 namespace broach::specializer {
 namespace {
@@ -39,7 +40,7 @@ TEST_CASE("what nests a million levels is refused wherever JSON is read", "[spec
   const auto manifest = read_manifest("deep.json", "{\"manifest\": " + deep + "}");
   REQUIRE_FALSE(manifest);
   CHECK(manifest.error().message == "manifest deep.json: it nests deeper than 32 levels");
-  const auto shape = window_rows_from_json("{\"head_dim\": " + deep + "}");
+  const auto shape = test::window_rows_from_json("{\"head_dim\": " + deep + "}");
   REQUIRE_FALSE(shape);
   CHECK(shape.error().code == ErrorCode::kInvalidArgument);
   CHECK_FALSE(parse_identity_record("{\"stands_on\": " + deep + "}"));

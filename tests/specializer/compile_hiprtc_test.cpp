@@ -2,6 +2,7 @@
 
 #include "specializer/limits.hpp"
 #include "specializer/plan.hpp"
+#include "specializer/window_rows/shape.hpp"
 #include "tests/specializer/compile_support.hpp"
 #include "tests/support/catch.hpp"
 

@@ -4,6 +4,7 @@
 
 #include "specializer/options.hpp"
 #include "specializer/sources.hpp"
+#include "specializer/window_rows/shape.hpp"
 #include "tests/specializer/compile_support.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/temp_dir.hpp"

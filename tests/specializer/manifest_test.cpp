@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "specializer/shape.hpp"
+#include "specializer/window_rows/shape.hpp"
 #include "tests/specializer/data_files.hpp"
 #include "tests/support/catch.hpp"
 
@@ -17,10 +17,12 @@ using Json = nlohmann::json;
 const std::string kGood = R"j({"manifest": 1, "name": "small", "entries": [
   {"model": "A", "layers": "sliding", "source": "config.json", "q_heads": 16, "kv_heads": 8,
    "shape": {"head_dim": 256, "gqa_ratio": 2, "window": 1024, "kv_layout": "ring(1536)"},
-   "prefill": {"p32": "on"}},
+   "prefill": {"kv_layout": "ring(2048)"}},
   {"model": "B", "layers": "sliding", "source": "config.json",
    "shape": {"head_dim": 256, "gqa_ratio": 2, "window": 1024, "kv_layout": "ring(1536)"}}],
  "not_served": [{"model": "C", "layers": "all", "source": "s", "reason": "sparse"}]})j";
+
+const std::string kOther = R"j({"kv_layout": "ring(2048)"})j";
 
 std::string changed(const std::string& from, const std::string& to) {
   std::string text = kGood;
@@ -59,7 +61,7 @@ bool can_be_served(const Json& row) {
 
 }  // namespace
 
-TEST_CASE("a manifest's entries have both forms, and equal shapes are one",
+TEST_CASE("a window_rows entry has both forms, and equal shapes are one",
           "[specializer][manifest]") {
   const auto manifest = read_manifest("small.json", kGood);
   REQUIRE(manifest);
@@ -67,13 +69,16 @@ TEST_CASE("a manifest's entries have both forms, and equal shapes are one",
   REQUIRE(manifest->entries.size() == 2);
   const ManifestEntry& entry = manifest->entries.front();
   CHECK(entry.model == "A");
-  CHECK(entry.decode.form == Form::kDecode);
-  CHECK(entry.decode.p32 == Switch::kOff);
-  CHECK(entry.prefill.form == Form::kPrefill);
-  CHECK(entry.prefill.p32 == Switch::kOn);
-  CHECK(entry.shape(Form::kPrefill) == entry.prefill);
-  CHECK(distinct_shapes(*manifest, Form::kDecode).size() == 1);
-  CHECK(distinct_shapes(*manifest, Form::kPrefill).size() == 2);
+  CHECK(entry.family == &window_rows::family());
+  REQUIRE(entry.shapes.size() == 2);
+  const auto decode = typed_of<WindowRowsShape>(entry.shapes[0]);
+  const auto prefill = typed_of<WindowRowsShape>(entry.shapes[1]);
+  CHECK(decode.form == Form::kDecode);
+  CHECK(decode.kv_layout.length == 1536);
+  CHECK(prefill.form == Form::kPrefill);
+  CHECK(prefill.kv_layout.length == 2048);
+  // One decode and two prefills.
+  CHECK(distinct_shapes(*manifest).size() == 3);
   REQUIRE(manifest->not_served.size() == 1);
   CHECK(manifest->not_served.front().reason == "sparse");
 }
@@ -103,9 +108,16 @@ TEST_CASE("a manifest that does not read is refused with place, field, value and
       {changed("\"window\": 1024", "\"window\": -1"), {"window=-1"}},
       {changed("\"q_heads\": 16", "\"q_heads\": 0"), {"entries[0] (A)", "\"q_heads\" is 0"}},
       {changed("\"q_heads\": 16", "\"q_heads\": \"16\""), {"\"q_heads\" is \"16\""}},
-      {changed("\"p32\": \"on\"", "\"p32\": \"maybe\""), {"p32=maybe", "off, on"}},
-      {changed("\"prefill\": {\"p32\": \"on\"}", "\"prefill\": 7"),
-       {"\"prefill\" must be an object"}},
+      {changed(kOther, "{\"p32\": \"maybe\"}"), {"p32=maybe", "off, on"}},
+      {changed(kOther, "7"), {"\"prefill\" must be an object"}},
+      {changed(kOther, "{}, \"prompt\": {}"), {"\"prefill\" and its alias \"prompt\""}},
+      {changed(kOther, "{\"p32\": \"on\"}"),
+       {"entries[0] (A)", "p32=on for prefill", "p32=off for decode", "two sets of bits"}},
+      {changed(kOther, "{\"arith\": \"mma32\"}"), {"arith=mma32 for prefill", "two sets of bits"}},
+      {changed(kOther, "{\"softcap\": \"on\"}"), {"softcap=on for prefill"}},
+      {changed(kOther, "{\"window\": 1000}"), {"window=1000 for prefill"}},
+      {changed("\"layers\": \"sliding\"", "\"layers\": \"sliding\", \"family\": \"rows\""),
+       {"entries[0] (A)", "no family \"rows\"", "window_rows"}},
       {changed("\"window\": 1024,", "\"window\": 1024, \"form\": \"decode\","),
        {"every entry has both forms"}},
       {changed("\"model\": \"B\"", "\"model\": \"\""), {"entries[1]", "\"model\" must be a text"}},
@@ -122,6 +134,18 @@ TEST_CASE("a manifest that does not read is refused with place, field, value and
   for (const std::string& part : row.says) {
     CHECK(manifest.error().message.find(part) != std::string::npos);
   }
+}
+
+TEST_CASE("a manifest may say prompt for prefill and name its family", "[specializer][manifest]") {
+  const auto manifest = read_manifest("small.json", kGood);
+  const auto alias = read_manifest("small.json", changed("\"prefill\"", "\"prompt\""));
+  const auto named = read_manifest(
+      "small.json", changed("\"model\": \"A\",", "\"model\": \"A\", \"family\": \"window_rows\","));
+  REQUIRE(manifest);
+  REQUIRE(alias);
+  REQUIRE(named);
+  CHECK(alias->entries.front().shapes == manifest->entries.front().shapes);
+  CHECK(named->entries.front().shapes == manifest->entries.front().shapes);
 }
 
 TEST_CASE("a manifest need not say what is not served", "[specializer][manifest]") {
@@ -155,7 +179,7 @@ TEST_CASE("every layer of the model table is served by a shipped manifest or has
         ++found;
         ++served;
         CHECK(can_be_served(row));
-        const WindowRowsShape& shape = entry.decode;
+        const auto shape = typed_of<WindowRowsShape>(entry.shapes.front());
         CHECK(shape.head_dim == row["head_dim"]);
         CHECK(shape.gqa_ratio * row["kv_heads"].get<std::uint32_t>() == row["q_heads"]);
         CHECK(shape.window == (row["window"].is_null() ? 0 : row["window"].get<std::uint32_t>()));
@@ -185,10 +209,11 @@ TEST_CASE("the shipped manifests' decode shapes all have a kernel on every targe
           "[specializer][manifest]") {
   std::set<std::string> shapes;
   for (const Manifest& manifest : shipped()) {
-    for (const WindowRowsShape& shape : distinct_shapes(manifest, Form::kDecode)) {
+    for (const Shape& shape : distinct_shapes(manifest)) {
+      if (typed_of<WindowRowsShape>(shape).form != Form::kDecode) continue;
       shapes.insert(to_json(shape));
       for (const std::string_view name : known_targets()) {
-        const auto served = check(shape, *parse_target(name));
+        const auto served = serve(shape, *parse_target(name));
         INFO(manifest.name << ' ' << name);
         CHECK(served);
       }

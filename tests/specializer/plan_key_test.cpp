@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "specializer/plan.hpp"
+#include "specializer/window_rows/shape.hpp"
 #include "tests/support/catch.hpp"
 
 namespace broach::specializer {

@@ -9,9 +9,13 @@
 #include <locale>
 
 #include "tests/support/catch.hpp"
+#include "tests/support/window_rows_shape.hpp"
 
 namespace broach::specializer {
 namespace {
+
+using test::parse_window_rows;
+using test::resolved;
 
 Target target_of(std::string_view name) { return *parse_target(name); }
 
@@ -117,7 +121,7 @@ TEST_CASE("a plan is refused as its shape is", "[specializer][plan]") {
   shape.head_dim = 100;
   const auto made = plan(shape, target_of("sm_90a"));
   REQUIRE_FALSE(made);
-  CHECK(made.error().message == check(shape, target_of("sm_90a")).error().message);
+  CHECK(made.error().message == serve(shape, target_of("sm_90a")).error().message);
 }
 
 TEST_CASE("the default arithmetic and its name give one key", "[specializer][plan]") {
@@ -133,7 +137,7 @@ TEST_CASE("every parameter of the shape changes the key", "[specializer][plan]")
   const Target target = target_of("sm_90a");
   const auto base = plan(shape_of(), target);
   REQUIRE(base);
-  // Parameters that have a second value with a kernel; the others are refused by check().
+  // Parameters that have a second value with a kernel; the others are not served.
   const std::vector<std::vector<std::string>> changes{
       {"head_dim=128"}, {"gqa_ratio=3"},      {"window=1023"},
       {"dtype=f16"},    {"softcap=on"},       {"sinks=on"},

@@ -1,11 +1,17 @@
-#include "specializer/shape.hpp"
+#include "specializer/window_rows/shape.hpp"
 
+#include <set>
 #include <utility>
 
 #include "tests/support/catch.hpp"
+#include "tests/support/window_rows_shape.hpp"
 
 namespace broach::specializer {
 namespace {
+
+using test::parse_window_rows;
+using test::resolved;
+using test::window_rows_from_json;
 
 WindowRowsShape gemma_like() {
   WindowRowsShape shape;
@@ -40,8 +46,8 @@ TEST_CASE("every head_dim and ratio of the shape table is served in each form an
       for (std::uint32_t ratio = 1; ratio <= 32; ++ratio) {
         shape.head_dim = dim;
         shape.gqa_ratio = ratio;
-        INFO(to_words(shape));
-        CHECK(check(shape, host()));
+        INFO(to_text(shape));
+        CHECK(serve(shape, host()));
       }
     }
   }
@@ -80,7 +86,7 @@ TEST_CASE("a shape that cannot be served is refused with its field, value and wa
   }
   const auto shape = parse_window_rows(words);
   REQUIRE(shape);
-  const auto served = check(*shape, host());
+  const auto served = serve(*shape, host());
   REQUIRE_FALSE(served);
   INFO(served.error().message);
   CHECK(served.error().code == ErrorCode::kInvalidArgument);
@@ -97,7 +103,7 @@ TEST_CASE("a form, arithmetic or layout without a kernel is refused, never accep
   words.insert(words.end(), change.begin(), change.end());
   const auto shape = parse_window_rows(words);
   REQUIRE(shape);
-  const auto served = check(*shape, target);
+  const auto served = serve(*shape, target);
   REQUIRE_FALSE(served);
   INFO(served.error().message);
   CHECK(served.error().code == ErrorCode::kUnsupported);
@@ -112,10 +118,10 @@ TEST_CASE("tile64 and mma32 need a chip with mma.sync's step, or the host that m
                                         "form=prefill", "arith=" + arith, "p32=on"});
   REQUIRE(shape);
   for (const std::string_view name : {"sm_80", "sm_90a", "sm_121a", "host"}) {
-    CHECK(check(*shape, *parse_target(name)));
+    CHECK(serve(*shape, *parse_target(name)));
   }
   for (const std::string_view name : {"gfx90a", "gfx1030", "gfx1100"}) {
-    const auto served = check(*shape, *parse_target(name));
+    const auto served = serve(*shape, *parse_target(name));
     REQUIRE_FALSE(served);
     CHECK(served.error().code == ErrorCode::kUnsupported);
     CHECK_FALSE(has(served.error().message, arith + " kv_layout=linear"));
@@ -144,18 +150,19 @@ TEST_CASE("a decode's default arithmetic is its prefill's wherever that has a ke
   for (const std::string_view name : known_targets()) {
     const Target target = *parse_target(name);
     CAPTURE(name);
-    CHECK(check(decode, target));
-    const bool has_prefill = check(prefill, target).ok();
+    CHECK(serve(decode, target));
+    const bool has_prefill = serve(prefill, target).ok();
     CHECK(has_prefill ==
           (target.mma_step == MmaStep::kTwoK8 || target.mma_step == MmaStep::kOneK16));
     const Arith expected = has_prefill ? resolved(prefill, target).arith : Arith::kChunk256;
     CHECK(resolved(decode, target).arith == expected);
-    // chunk256 has no such P: what cannot be served is not taken for the default.
-    CHECK(check(p32, target).ok() == has_prefill);
+    // chunk256 has P in fp32 throughout: by default that serves who asks for p32.
+    REQUIRE(serve(p32, target));
+    CHECK(resolved(p32, target).p32 == (has_prefill ? Switch::kOn : Switch::kOff));
   }
 }
 
-TEST_CASE("a shape's words, JSON and parameters read back", "[specializer][shape]") {
+TEST_CASE("a shape's text, JSON and parameters read back", "[specializer][shape]") {
   const auto shape = parse_window_rows(
       {"window_rows", "head_dim=64", "gqa_ratio=8", "window=0", "kv_layout=paged(64)", "dtype=f16",
        "form=prefill", "arith=tile64", "p32=on", "softcap=on", "sinks=on", "checked=on"});
@@ -168,7 +175,7 @@ TEST_CASE("a shape's words, JSON and parameters read back", "[specializer][shape
   const auto back = window_rows_from_json(to_json(*shape));
   REQUIRE(back);
   CHECK(*back == *shape);
-  CHECK(to_words(gemma_like()) ==
+  CHECK(to_text(gemma_like()) ==
         "window_rows head_dim=256 gqa_ratio=2 window=1024 kv_layout=ring(1536) dtype=bf16 p32=off "
         "softcap=off sinks=off form=decode arith=default checked=off");
   const std::vector<ShapeParameter> listed = parameters(*shape);
@@ -177,7 +184,69 @@ TEST_CASE("a shape's words, JSON and parameters read back", "[specializer][shape
   CHECK(listed[3].value == "paged(64)");
 }
 
-TEST_CASE("words that do not read are named, with what would", "[specializer][shape]") {
+TEST_CASE("prompt is read for prefill wherever a shape is, and never written",
+          "[specializer][shape]") {
+  const auto text = parse_window_rows({"head_dim=64", "form=prompt"});
+  const auto json = window_rows_from_json(R"({"head_dim":64,"form":"prompt"})");
+  REQUIRE(text);
+  REQUIRE(json);
+  CHECK(text->form == Form::kPrefill);
+  CHECK(*json == *text);
+  CHECK(has(to_text(*text), "form=prefill"));
+  CHECK(has(to_json(*text), R"("form":"prefill")"));
+  CHECK_FALSE(parse_window_rows({"form=prompts"}));
+  CHECK_FALSE(parse_window_rows({"arith=prompt"}));
+}
+
+TEST_CASE("a typed shape goes to a Shape and back, and unequal shapes are told apart",
+          "[specializer][shape]") {
+  WindowRowsShape typed = gemma_like();
+  typed.dtype = Dtype::kF16;
+  typed.form = Form::kPrefill;
+  typed.arith = Arith::kMma32;
+  typed.p32 = typed.softcap = typed.sinks = typed.checked = Switch::kOn;
+  const Shape shape = shape_of(typed);
+  CHECK(typed_of<WindowRowsShape>(shape) == typed);
+  CHECK(shape == shape_of(typed));
+  for (std::size_t i = 0; i < shape.values().size(); ++i) {
+    INFO(shape.family().fields()[i].name);
+    Shape other = shape;
+    other.set(i, shape[i] ^ 1U);
+    CHECK_FALSE(other == shape);
+    CHECK(hash_of(other) != hash_of(shape));
+    CHECK_FALSE(typed_of<WindowRowsShape>(other) == typed);
+  }
+  CHECK(typed_of<WindowRowsShape>(Shape(window_rows::family())) == WindowRowsShape{});
+}
+
+TEST_CASE("every family's name, fields and choices can be written and read back",
+          "[specializer][family]") {
+  std::set<std::string_view> names;
+  for (const Family* family : families()) {
+    INFO(family->name());
+    CHECK(names.insert(family->name()).second);
+    CHECK(find_family(family->name()) == family);
+    REQUIRE(family->fields().size() <= kMaxFields);
+    Shape shape(*family);
+    for (std::size_t i = 0; i < family->fields().size(); ++i) {
+      const Field& field = family->fields()[i];
+      INFO(field.name);
+      if (field.kind == FieldKind::kNumber) shape.set(i, 4294967295U);
+      if (field.kind == FieldKind::kChoice) shape.set(i, field.choices.size() - 1);
+      if (field.kind != FieldKind::kChoiceWithNumber) continue;
+      const auto last = static_cast<std::uint32_t>(field.choices.size() - 1);
+      shape.set(i, choice_value(last, field.choices[last].takes_number == TakesNumber::kYes));
+    }
+    const auto back = shape_from_json(*family, to_json(shape));
+    REQUIRE(back);
+    CHECK(*back == shape);
+  }
+  const auto none = family_named("rows");
+  REQUIRE_FALSE(none);
+  CHECK(has(none.error().message, "window_rows"));
+}
+
+TEST_CASE("text that does not read is named, with what would", "[specializer][shape]") {
   const std::string word = GENERATE(
       "head_dim", "head_dim=", "head_dim=-1", "head_dim=1e2", "head_dim=4294967296", "size=3",
       "dtype=fp8", "kv_layout=ring", "kv_layout=ring()", "kv_layout=ring(5", "kv_layout=linear(3)",
@@ -208,7 +277,7 @@ TEST_CASE("JSON shapes with a wrong field, type or family are refused", "[specia
   CHECK(shape.error().code == ErrorCode::kInvalidArgument);
 }
 
-TEST_CASE("JSON switches read as words and as truth values", "[specializer][shape]") {
+TEST_CASE("JSON switches read as names and as truth values", "[specializer][shape]") {
   const auto shape = window_rows_from_json(R"({"sinks":true,"softcap":"on","checked":false})");
   REQUIRE(shape);
   CHECK(shape->sinks == Switch::kOn);

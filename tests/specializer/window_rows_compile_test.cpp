@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "specializer/limits.hpp"
+#include "specializer/window_rows/shape.hpp"
 #include "tests/specializer/compile_support.hpp"
 #include "tests/support/catch.hpp"
 

@@ -6,6 +6,7 @@
 #include "kernel_src/embedded.hpp"
 #include "specializer/plan.hpp"
 #include "specializer/target.hpp"
+#include "specializer/window_rows/shape.hpp"
 #include "tests/support/catch.hpp"
 #include "tools/contract/window_rows/controls.hpp"
 #include "tools/contract/window_rows/family.hpp"

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "specializer/plan.hpp"
+#include "specializer/window_rows/shape.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/tools/opened_runtime.hpp"
 #include "tests/tools/program.hpp"

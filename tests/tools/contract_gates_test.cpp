@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "specializer/shape.hpp"
+#include "specializer/window_rows/shape.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/tools/opened_runtime.hpp"
 #include "tests/tools/reference/chunk256.hpp"
@@ -190,7 +190,7 @@ TEST_CASE(
     made = 0;
     const auto check = [&](const std::vector<CaseSpec>& cases, bool always) {
       for (const CaseSpec& one : cases) {
-        const auto served = specializer::check(one.recipe.shape, *target);
+        const auto served = specializer::serve(one.recipe.shape, *target);
         INFO(one.name << ": " << (served ? "" : served.error().message));
         CHECK(served);
         if (always) CHECK(one.sweep == Sweep::kQuick);

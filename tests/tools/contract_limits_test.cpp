@@ -16,6 +16,7 @@
 
 #include "runtime/compose.hpp"
 #include "specializer/target.hpp"
+#include "specializer/window_rows/shape.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/tools/opened_runtime.hpp"
 #include "tools/contract/families.hpp"

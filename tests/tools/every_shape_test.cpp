@@ -7,7 +7,7 @@
 #include <tuple>
 #include <vector>
 
-#include "specializer/shape.hpp"
+#include "specializer/window_rows/shape.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/tools/opened_runtime.hpp"
 #include "tests/tools/reference/chunk256.hpp"
@@ -159,7 +159,7 @@ TEST_CASE("the turns of the shape table try each option on and off and each layo
       windows.insert({shape.kv_layout.kind, shape.window != 0});
       softcap_sinks.insert({shape.softcap, shape.sinks});
       checked.insert({shape.kv_layout.kind, shape.checked});
-      CHECK(specializer::check(shape, *specializer::parse_target("host")));
+      CHECK(specializer::serve(shape, *specializer::parse_target("host")));
     }
     CHECK(windows.size() == 5);  // A ring without a window is refused.
     CHECK(softcap_sinks.size() == 4);

@@ -5,10 +5,11 @@
 #include <vector>
 
 #include "cache/cache.hpp"
-#include "specializer/shape.hpp"
 #include "specializer/target.hpp"
+#include "specializer/window_rows/shape.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/temp_dir.hpp"
+#include "tests/support/window_rows_shape.hpp"
 #include "tests/tools/program.hpp"
 #include "tools/broach/warm_request.hpp"
 
@@ -33,7 +34,7 @@ WindowRowsShape shape() {
 
 /// A row as a runtime on a target writes it: with every default replaced.
 cache::JournalRow missed_on(const std::string& target, const WindowRowsShape& asked) {
-  const WindowRowsShape resolved = specializer::resolved(asked, *specializer::parse_target(target));
+  const WindowRowsShape resolved = test::resolved(asked, *specializer::parse_target(target));
   return {"window_rows", specializer::to_json(resolved), target, 1, 1};
 }
 
@@ -84,9 +85,9 @@ TEST_CASE("a missed shape is warmed for its own target and for any other", "[too
     // What was the default of one target is each other target's own default.
     const auto& plan = others->jobs[i].plan;
     CHECK(plan.target.name == request.targets[i]);
-    const auto planned = specializer::window_rows_from_json(plan.shape_json);
+    const auto planned = test::window_rows_from_json(plan.shape_json);
     REQUIRE(planned);
-    CHECK(*planned == specializer::resolved(shape(), plan.target));
+    CHECK(*planned == test::resolved(shape(), plan.target));
   }
 }
 
@@ -95,7 +96,7 @@ TEST_CASE("an arithmetic that was asked for by name stays for other targets", "[
   const Program program(dir.path());
   const auto cache = open_in(program);
   WindowRowsShape named = shape();
-  const Arith usual = specializer::resolved(named, *specializer::parse_target("sm_90a")).arith;
+  const Arith usual = test::resolved(named, *specializer::parse_target("sm_90a")).arith;
   named.arith = usual == Arith::kChunk256 ? Arith::kTile64 : Arith::kChunk256;
   cache->record_miss(missed_on("sm_90a", named));
   tool::WarmRequest request;
@@ -104,7 +105,7 @@ TEST_CASE("an arithmetic that was asked for by name stays for other targets", "[
   const auto list = tool::list_jobs(request, *cache);
   REQUIRE(list);
   REQUIRE(list->jobs.size() == 1);
-  CHECK(specializer::window_rows_from_json(list->jobs[0].plan.shape_json)->arith == named.arith);
+  CHECK(test::window_rows_from_json(list->jobs[0].plan.shape_json)->arith == named.arith);
 }
 
 TEST_CASE("a row of the journal that says nothing is named, and the others are warmed",

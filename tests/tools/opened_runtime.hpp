@@ -9,6 +9,7 @@
 #include "broach/runtime.hpp"
 #include "runtime/runtime_state.hpp"
 #include "specializer/plan.hpp"
+#include "specializer/window_rows/shape.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "tools/contract/harness/in_parallel.hpp"
 #include "tools/contract/window_rows/kernel.hpp"

@@ -6,12 +6,11 @@
 #include <vector>
 
 #include "specializer/plan.hpp"
-#include "specializer/shape.hpp"
 #include "tools/broach/command.hpp"
 #include "tools/broach/coverage_check.hpp"
 #include "tools/broach/format.hpp"
 #include "tools/broach/records.hpp"
-#include "tools/broach/shape_words.hpp"
+#include "tools/broach/shape_argument.hpp"
 
 namespace broach::tool {
 namespace {
@@ -73,13 +72,13 @@ std::string to_text(const specializer::Plan& plan, const Coverage& answer, const
 }
 
 Result<ExitStatus> explain(Session& session, const Wanted& wanted) {
-  auto words = split_shape(wanted.shape);
-  if (!words) return words.error();
-  auto shape = specializer::parse_window_rows(words->words);
+  auto shape = parse_shape(wanted.shape);
   if (!shape) return shape.error();
   auto target = specializer::parse_target(wanted.target);
   if (!target) return target.error();
-  auto plan = specializer::plan(*shape, *target);
+  auto served = specializer::serve(*shape, *target);
+  if (!served) return served.error();
+  auto plan = specializer::plan(*served);
   if (!plan) return plan.error();
   auto cache = session.stored_cache(Session::Need::kRead);
   if (!cache) return cache.error();
@@ -110,7 +109,7 @@ void add_explain(CLI::App& app, Invocation& invocation) {
       ->default_val("host");
   command.add_flag("--offline", wanted->offline,
                    "Any compiler's binary counts, as on a machine that has none");
-  command.footer(std::string(kShapeHelp) + "\nExit status 0 for a hit, 1 for a miss.");
+  command.footer(shape_help() + "\nExit status 0 for a hit, 1 for a miss.");
   command.callback([&invocation, wanted] {
     invocation.action = [wanted](Session& session) { return explain(session, *wanted); };
   });

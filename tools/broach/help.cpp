@@ -1,7 +1,7 @@
 #include <memory>
 
 #include "tools/broach/command.hpp"
-#include "tools/broach/shape_words.hpp"
+#include "tools/broach/shape_argument.hpp"
 
 namespace broach::tool {
 namespace {
@@ -38,10 +38,10 @@ constexpr char kEnvironmentHelp[] =
     "  BROACH_COMPILE_TIME_LIMIT, BROACH_COMPILE_MEMORY_LIMIT\n"
     "                               what one compile may use, in seconds and bytes";
 
-const char* text_of(const std::string& topic) {
+std::string text_of(const std::string& topic) {
   if (topic == "exit-status") return kExitStatusHelp;
   if (topic == "environment") return kEnvironmentHelp;
-  if (topic == "shapes") return kShapeHelp;
+  if (topic == "shapes") return shape_help();
   return "`broach --help` lists the commands, `broach COMMAND --help` a command's options, and\n"
          "`broach help TOPIC` prints exit-status, environment or shapes.";
 }
@@ -55,7 +55,7 @@ void add_help(CLI::App& app, Invocation& invocation) {
       ->check(CLI::IsMember({"exit-status", "environment", "shapes"}));
   command->callback([&invocation, topic] {
     invocation.action = [topic](Session& session) -> Result<ExitStatus> {
-      session.output().text(std::string(text_of(*topic)) + '\n');
+      session.output().text(text_of(*topic) + '\n');
       return ExitStatus::kSuccess;
     };
   });

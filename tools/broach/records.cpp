@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "specializer/bounded_json.hpp"
+#include "specializer/family.hpp"
 
 namespace broach::tool {
 namespace {
@@ -82,24 +83,28 @@ Json to_json(const cache::LayerStatus& status) {
 std::string shape_text(std::string_view shape_json) {
   const Json shape = parsed(shape_json);
   if (!shape.is_object()) return std::string(shape_json);
-  // The order of the shape table; a field that is off or at its default says nothing.
-  std::vector<std::string> words;
+  // The order of the family's fields; one that is off says nothing.
+  std::vector<std::string> items;
   const auto add = [&](const std::string& name) {
     const auto field = shape.find(name);
     if (field == shape.end()) return;
     const std::string value = field->is_string() ? field->get<std::string>() : field->dump();
     if (value == "off" || value == "false" || value == "null") return;
-    words.push_back(fmt::format("{}={}", name, value));
+    items.push_back(fmt::format("{}={}", name, value));
   };
-  const std::vector<std::string> order = {"head_dim", "gqa_ratio", "window", "kv_layout",
-                                          "dtype",    "form",      "arith",  "p32",
-                                          "softcap",  "sinks",     "checked"};
+  std::vector<std::string> order;
+  const auto family_name = shape.find("family");
+  const bool named = family_name != shape.end() && family_name->is_string();
+  if (const auto* family =
+          named ? specializer::find_family(family_name->get<std::string>()) : nullptr) {
+    for (const specializer::Field& field : family->fields()) order.emplace_back(field.name);
+  }
   for (const std::string& name : order) add(name);
   for (const auto& field : shape.items()) {
     const bool known = std::find(order.begin(), order.end(), field.key()) != order.end();
     if (!known && field.key() != "family") add(field.key());
   }
-  return fmt::format("{}", fmt::join(words, " "));
+  return fmt::format("{}", fmt::join(items, " "));
 }
 
 std::string short_key(const cache::Key& key) { return key.hex().substr(0, 12); }

@@ -8,11 +8,11 @@
 #include "broach/runtime.hpp"
 #include "runtime/runtime_state.hpp"
 #include "specializer/plan.hpp"
-#include "specializer/shape.hpp"
+#include "specializer/window_rows/shape.hpp"
 #include "tools/broach/command.hpp"
 #include "tools/broach/format.hpp"
 #include "tools/broach/records.hpp"
-#include "tools/broach/shape_words.hpp"
+#include "tools/broach/shape_argument.hpp"
 #include "tools/contract/window_rows/run.hpp"
 
 namespace broach::tool {
@@ -94,12 +94,14 @@ Result<rows::CaseSpec> prefill_case(const Wanted& wanted, const WindowRowsShape&
 
 // A shape that names neither its heads' size nor their number is the Gemma-4-like one.
 Result<rows::CaseSpec> chosen_case(const Wanted& wanted) {
-  auto words = split_shape(wanted.shape);
-  if (!words) return words.error();
-  auto shape = specializer::parse_window_rows(words->words);
-  if (!shape) return shape.error();
+  auto argument = split_shape(wanted.shape);
+  if (!argument) return argument.error();
+  auto parsed = specializer::parse_shape(*argument->family, argument->items);
+  if (!parsed) return parsed.error();
+  auto typed = specializer::typed_of<WindowRowsShape>(*parsed);
+  WindowRowsShape* const shape = &typed;
   const std::int32_t rows = wanted.rows.value_or(kDecodeRows);
-  if (words->words.empty()) {
+  if (argument->items.empty()) {
     return rows::gemma_decode(rows, rows::CaseSize::kFull, Arith::kDefault);
   }
   if (shape->head_dim == 0 && shape->gqa_ratio == 0) {
@@ -240,7 +242,7 @@ void add_run(CLI::App& app, Invocation& invocation) {
                      "Rows of a prefill that see each other, as an image's do: first:last");
   command.add_option("--launches", wanted->launches,
                      "Timed launches (default: 5 on the host, 100 on a GPU)");
-  command.footer(std::string(kShapeHelp) +
+  command.footer(shape_help() +
                  "\nExit status 0 when every output is in float64's range, 1 when one is not.");
   command.callback([&invocation, wanted] {
     invocation.action = [wanted](Session& session) { return run(session, *wanted); };

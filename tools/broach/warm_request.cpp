@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
+#include "specializer/family.hpp"
 #include "specializer/shape.hpp"
 #include "tools/broach/manifests.hpp"
 
@@ -36,11 +38,39 @@ Result<Shard> parse_shard(const std::string& text) {
 
 /// One shape for one target, before it is planned.
 struct Wish {
-  WindowRowsShape shape;
+  specializer::Shape shape;
   std::string target;
   std::string wanted_by;
   const cache::JournalRow* missed = nullptr;  ///< The row that asks for it; null: a manifest does.
 };
+
+/// The value that a form's name, or an alias of it, has in a family; nothing where the family has
+/// no field "form", or no such form.
+std::optional<std::pair<std::size_t, std::uint64_t>> form_in(const specializer::Family& family,
+                                                             const std::string& form) {
+  const auto fields = family.fields();
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    if (fields[i].name != "form") continue;
+    const auto value = specializer::read_value(family.name(), fields[i], form);
+    if (value) return std::pair(i, *value);
+  }
+  return {};
+}
+
+/// Whether a shape is of the form that was asked for, if one was.
+bool has_form(const specializer::Shape& shape, const std::string& form) {
+  if (form.empty()) return true;
+  const auto wanted = form_in(shape.family(), form);
+  return wanted && shape[wanted->first] == wanted->second;
+}
+
+/// What a command line may say after --form: a form that some family has.
+std::string check_form(const std::string& form) {
+  for (const specializer::Family* family : specializer::families()) {
+    if (form_in(*family, form)) return {};
+  }
+  return fmt::format("no family has a form \"{}\"; decode and prefill are examples", form);
+}
 
 Result<std::vector<Wish>> wishes_of_manifests(const WarmRequest& request) {
   std::vector<std::string> names = request.manifests;
@@ -58,11 +88,11 @@ Result<std::vector<Wish>> wishes_of_manifests(const WarmRequest& request) {
                           std::find(request.models.begin(), request.models.end(), entry.model) !=
                               request.models.end();
       if (!chosen) continue;
-      for (const Form form : {Form::kDecode, Form::kPrefill}) {
-        if (!request.form.empty() && request.form != specializer::name_of(form)) continue;
+      for (const specializer::Shape& shape : entry.shapes) {
+        if (!has_form(shape, request.form)) continue;
         for (const std::string& target : request.targets) {
-          wishes.push_back({entry.shape(form), target,
-                            fmt::format("{} {}", entry.model, entry.layers), nullptr});
+          wishes.push_back(
+              {shape, target, fmt::format("{} {}", entry.model, entry.layers), nullptr});
         }
       }
     }
@@ -77,19 +107,26 @@ Result<std::vector<Wish>> wishes_of_manifests(const WarmRequest& request) {
   return wishes;
 }
 
-/// What a missed shape asks of another target: where its arithmetic is what its own target takes by
-/// default, the other target's default.
-WindowRowsShape for_any_target(const WindowRowsShape& shape, const std::string& own_target) {
-  WindowRowsShape general = shape;
-  general.arith = Arith::kDefault;
+/// What a missed shape asks of another target: each field that its own target would give it by
+/// default is at its default, so that the other target's holds.
+specializer::Shape for_any_target(const specializer::Shape& shape, const std::string& own_target) {
   const auto own = specializer::parse_target(own_target);
-  return own && specializer::resolved(general, *own) == shape ? general : shape;
+  if (!own) return shape;
+  specializer::Shape general = shape;
+  const auto fields = shape.family().fields();
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    specializer::Shape tried = general;
+    tried.set(i, fields[i].default_value);
+    const auto served = specializer::serve(tried, *own);
+    if (served && served->shape() == shape) general = tried;
+  }
+  return general;
 }
 
-Result<WindowRowsShape> shape_of(const cache::JournalRow& row) {
-  if (row.family == "window_rows") return specializer::window_rows_from_json(row.shape_json);
-  return Error{ErrorCode::kUnsupported,
-               fmt::format("this version has no family \"{}\"", row.family), ""};
+Result<specializer::Shape> shape_of(const cache::JournalRow& row) {
+  const auto family = specializer::family_named(row.family);
+  if (!family) return family.error();
+  return specializer::shape_from_json(**family, row.shape_json);
 }
 
 /// Jobs by what names their binaries: shapes share some, generic kernels above all.
@@ -127,7 +164,7 @@ std::vector<Wish> wishes_of_journal(const std::vector<cache::JournalRow>& rows,
       list.refuse(row, shape.error());
       continue;
     }
-    if (!request.form.empty() && request.form != specializer::name_of(shape->form)) continue;
+    if (!has_form(*shape, request.form)) continue;
     if (request.targets.empty()) wishes.push_back({*shape, row.target, "journal", &row});
     for (const std::string& target : request.targets) {
       wishes.push_back({for_any_target(*shape, row.target), target, "journal", &row});
@@ -139,16 +176,18 @@ std::vector<Wish> wishes_of_journal(const std::vector<cache::JournalRow>& rows,
 Result<void> plan_wish(const Wish& wish, const WarmRequest& request, JobList& list) {
   const auto target = specializer::parse_target(wish.target);
   if (!target) return target.error();
-  auto plan = specializer::plan(wish.shape, *target);
-  if (!plan) {
+  auto served = specializer::serve(wish.shape, *target);
+  if (!served) {
     const bool form_was_named = !request.form.empty();
-    if (plan.error().code != ErrorCode::kUnsupported || form_was_named) return plan.error();
+    if (served.error().code != ErrorCode::kUnsupported || form_was_named) return served.error();
     list.leave_out();
     return {};
   }
+  auto plan = specializer::plan(*served);
+  if (!plan) return plan.error();
   list.add(*std::move(plan), wish.wanted_by);
   if (!request.generic) return {};
-  auto generic = specializer::plan(wish.shape, *target, {{}, Switch::kOn});
+  auto generic = specializer::plan(*served, {{}, Switch::kOn});
   if (!generic) return generic.error();
   list.add(*std::move(generic), wish.wanted_by);
   return {};
@@ -173,6 +212,10 @@ Result<void> plan_all(const std::vector<Wish>& wishes, const WarmRequest& reques
 
 }  // namespace
 
+void add_form(CLI::App& command, WarmRequest& request) {
+  command.add_option("--form", request.form, "Only this form: decode, prefill")->check(check_form);
+}
+
 void add_selection(CLI::App& command, WarmRequest& request) {
   command.add_option("MODEL", request.manifests,
                      "Shipped manifests by name (gemma-4), or manifest files");
@@ -182,8 +225,7 @@ void add_selection(CLI::App& command, WarmRequest& request) {
       ->allow_extra_args(false);
   command.add_option("--model", request.models, "Only this model's layers (may be repeated)")
       ->allow_extra_args(false);
-  command.add_option("--form", request.form, "Only this form")
-      ->check(CLI::IsMember({"decode", "prefill"}));
+  add_form(command, request);
 }
 
 Result<WarmList> list_jobs(const WarmRequest& request, cache::Cache& cache) {

@@ -18,10 +18,13 @@ struct WarmRequest {
   bool from_journal = false;
   std::vector<std::string> targets;
   std::vector<std::string> models;  ///< Only these; empty: every one.
-  std::string form;                 ///< "decode", "prefill" or empty: what has a kernel.
+  std::string form;                 ///< Of shapes that have one; empty: what has a kernel.
   std::string shard;                ///< "i/n" or empty.
   bool generic = false;             ///< The generic kernels of these shapes too.
 };
+
+/// The option --form alone.
+void add_form(CLI::App& command, WarmRequest& request);
 
 /// Options that say which shapes and targets are meant: MODEL, --all, --target, --model, --form.
 void add_selection(CLI::App& command, WarmRequest& request);

@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-#include "specializer/shape.hpp"
+#include "specializer/window_rows/shape.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/tools/opened_runtime.hpp"
 #include "tools/contract/harness/number.hpp"

@@ -8,7 +8,7 @@
 #include "broach/runtime.hpp"
 #include "runtime/load_plan.hpp"
 #include "specializer/plan.hpp"
-#include "specializer/shape.hpp"
+#include "specializer/window_rows/shape.hpp"
 #include "tests/runtime/allocation_count.hpp"
 #include "tests/runtime/cuda/capture.hpp"
 #include "tests/runtime/fixture.hpp"

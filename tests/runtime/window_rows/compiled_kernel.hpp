@@ -8,6 +8,7 @@
 #include "runtime/device.hpp"
 #include "specializer/compilers.hpp"
 #include "specializer/plan.hpp"
+#include "specializer/window_rows/shape.hpp"
 #include "tests/specializer/compile_support.hpp"
 #include "tests/support/catch.hpp"
 

@@ -15,7 +15,7 @@
 #include "runtime/window_rows/chunk256_launch.hpp"
 #include "specializer/compilers.hpp"
 #include "specializer/plan.hpp"
-#include "specializer/shape.hpp"
+#include "specializer/window_rows/shape.hpp"
 #include "tests/support/catch.hpp"
 
 namespace broach::test {

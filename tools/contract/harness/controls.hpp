@@ -14,12 +14,13 @@ class Case;
 
 /// A fault planted in a family's own source, and the gate that has to see it.
 struct Control {
-  std::string_view name;              ///< specializer::Variant::control.
-  std::string kind;                   ///< "tile64 prefill": what its kernel is.
-  std::string_view words;             ///< What the faulty kernel does.
+  std::string_view name;   ///< specializer::Variant::control.
+  std::string kind;        ///< "tile64 prefill": what its kernel is.
+  std::string_view words;  ///< What the faulty kernel does.
   Gate gate = Gate::kShapes;
-  std::string_view why;               ///< Why that gate separates it.
-  std::shared_ptr<const Case> tried;  ///< Small, and one that the fault can reach; its kernel has it.
+  std::string_view why;  ///< Why that gate separates it.
+  std::shared_ptr<const Case>
+      tried;  ///< Small, and one that the fault can reach; its kernel has it.
 };
 
 /// "window_early (tile64 prefill)"

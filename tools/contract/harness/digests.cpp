@@ -8,8 +8,8 @@ namespace broach::contract {
 
 std::string digest_of(std::span<const std::byte> outputs) {
   cache::KeyBuilder digest;
-  digest.field("outputs", std::string_view(reinterpret_cast<const char*>(outputs.data()),
-                                           outputs.size()));
+  digest.field("outputs",
+               std::string_view(reinterpret_cast<const char*>(outputs.data()), outputs.size()));
   return digest.finish().key.hex();
 }
 

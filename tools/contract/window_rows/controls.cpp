@@ -6,7 +6,7 @@
 #include <tuple>
 #include <utility>
 
-#include "specializer/shape.hpp"
+#include "specializer/window_rows/shape.hpp"
 #include "tools/contract/window_rows/family.hpp"
 
 namespace broach::contract::window_rows {

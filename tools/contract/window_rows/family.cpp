@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "kernel_src/embedded.hpp"
-#include "specializer/shape.hpp"
+#include "specializer/window_rows/shape.hpp"
 #include "tools/contract/window_rows/bounds.hpp"
 #include "tools/contract/window_rows/controls.hpp"
 #include "tools/contract/window_rows/limit_kernels.hpp"
@@ -33,8 +33,10 @@ class WindowRowsCase final : public Case {
 
   // The digests are of sm_90's MMA step: of two k8 steps, only what uses no step has these bits.
   bool has_pinned_bits(const Target& target) const override {
-    return target.mma_step == specializer::MmaStep::kOneK16 ||
-           specializer::resolved(spec_.recipe.shape, target).arith == Arith::kChunk256;
+    if (target.mma_step == specializer::MmaStep::kOneK16) return true;
+    const auto served = specializer::serve(spec_.recipe.shape, target);
+    return served &&
+           specializer::typed_of<WindowRowsShape>(served->shape()).arith == Arith::kChunk256;
   }
 
   Result<specializer::Plan> plan(const Target& target) const override {
@@ -84,7 +86,7 @@ class WindowRowsFamily final : public ContractFamily {
     for (const ArithForm& served : kArithForms) {
       for (CaseSpec& one : specs_of(served, host ? CaseSize::kCut : CaseSize::kFull)) {
         if (sweep == Sweep::kQuick && one.sweep == Sweep::kWhole) continue;
-        if (!specializer::check(one.recipe.shape, target)) continue;
+        if (!specializer::serve(one.recipe.shape, target)) continue;
         cases.push_back(case_of(std::move(one)));
       }
     }
@@ -95,7 +97,7 @@ class WindowRowsFamily final : public ContractFamily {
     std::vector<Control> served;
     for (const PlantedFault& fault : planted_faults()) {
       CaseSpec tried = control_case(fault);
-      if (!specializer::check(tried.recipe.shape, target)) continue;
+      if (!specializer::serve(tried.recipe.shape, target)) continue;
       served.push_back(control_of(fault));
     }
     return served;

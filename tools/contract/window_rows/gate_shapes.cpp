@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "specializer/shape.hpp"
+#include "specializer/window_rows/shape.hpp"
 #include "tools/contract/window_rows/range.hpp"
 #include "tools/contract/window_rows/shape_trial.hpp"
 #include "tools/contract/window_rows/variants.hpp"
@@ -110,7 +110,7 @@ void check_spread(ShapeTrial& trial) {
 void check_variants(ShapeTrial& trial) {
   const Bench& bench = trial.input().kernel->bench();
   for (const ShapeVariant& variant : variants_of(*trial.input().tried)) {
-    if (auto served = specializer::check(variant.shape, bench.device->target()); !served) {
+    if (auto served = specializer::serve(variant.shape, bench.device->target()); !served) {
       trial.report().notes.push_back(variant.name + " is not served: " + served.error().message);
       continue;
     }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "specializer/shape.hpp"
+#include "specializer/window_rows/shape.hpp"
 #include "tools/contract/window_rows/shape_trial.hpp"
 #include "tools/contract/window_rows/variants.hpp"
 
@@ -64,7 +64,7 @@ void check_decode_form(ShapeTrial& trial) {
   const Kernel& kernel = *trial.input().kernel;
   const auto shape = other_form(kernel.shape());
   if (!shape) return;
-  if (auto served = specializer::check(*shape, kernel.bench().device->target()); !served) {
+  if (auto served = specializer::serve(*shape, kernel.bench().device->target()); !served) {
     trial.report().notes.push_back("the decode form is not served: " + served.error().message);
     return;
   }

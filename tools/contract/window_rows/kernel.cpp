@@ -4,20 +4,21 @@
 
 #include "runtime/window_rows/decode_args.hpp"
 #include "runtime/window_rows/prefill_args.hpp"
-#include "specializer/shape.hpp"
+#include "specializer/window_rows/shape.hpp"
 
 namespace broach::contract::window_rows {
 
 Result<Kernel> Kernel::load(const Bench& bench, const WindowRowsShape& shape,
                             const specializer::Variant& variant, std::uint32_t spread_over) {
-  const specializer::Target& target = bench.device->target();
-  auto plan = specializer::plan(shape, target, variant);
+  auto served = specializer::serve(shape, bench.device->target());
+  if (!served) return served.error();
+  auto plan = specializer::plan(*served, variant);
   if (!plan) return plan.error();
   auto loaded = contract::load(bench, *plan);
   if (!loaded) return loaded.error();
   Kernel kernel;
   kernel.bench_ = bench;
-  kernel.shape_ = specializer::resolved(shape, target);
+  kernel.shape_ = specializer::typed_of<WindowRowsShape>(served->shape());
   kernel.plan_ = std::move(*plan);
   kernel.loaded_ = std::move(*loaded);
   auto launch =

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string_view>
 
-#include "specializer/shape.hpp"
+#include "specializer/window_rows/shape.hpp"
 #include "tools/contract/window_rows/cases.hpp"
 
 namespace broach::contract::window_rows {
@@ -58,7 +58,6 @@ constexpr Known kKnown[] = {
     {{kPart, "gfx9", kScalars, kScalarsInLanes, scalars(160)}, is_chunk256},
     {{kPart, "gfx10", kScalars, kScalarsInLanes, scalars(48)}, is_chunk256},
 };
-
 
 // The Gemma-4-like shape at a head_dim.
 WindowRowsShape shape_of(const ArithForm& served, std::uint32_t head_dim) {
@@ -122,10 +121,11 @@ LimitKernel limit_kernel(const WindowRowsShape& shape, const specializer::Varian
   LimitKernel kernel;
   kernel.kind =
       fmt::format("{} {}", specializer::name_of(shape.form), specializer::name_of(shape.arith));
-  kernel.plan = [shape, variant](const specializer::Target& target)
-      -> Result<std::optional<specializer::Plan>> {
-    if (!specializer::check(shape, target)) return std::optional<specializer::Plan>();
-    auto plan = specializer::plan(shape, target, variant);
+  kernel.plan = [shape, variant](
+                    const specializer::Target& target) -> Result<std::optional<specializer::Plan>> {
+    const auto served = specializer::serve(shape, target);
+    if (!served) return std::optional<specializer::Plan>();
+    auto plan = specializer::plan(*served, variant);
     if (!plan) return plan.error();
     return std::optional(std::move(*plan));
   };

@@ -1,0 +1,44 @@
+#include "specializer/family.hpp"
+
+#include <fmt/core.h>
+
+#include <nlohmann/json.hpp>
+
+#include "specializer/shape_json.hpp"
+
+namespace broach::specializer {
+
+std::string_view Family::control_needs(std::string_view /*control*/, const ServedShape& /*shape*/,
+                                       const Variant& /*variant*/) const {
+  return {};
+}
+
+Result<std::vector<Shape>> Family::manifest_shapes(const nlohmann::json& entry) const {
+  const auto fields = entry.find("shape");
+  if (fields == entry.end() || !fields->is_object()) {
+    return Error{ErrorCode::kInvalidArgument, "\"shape\" must be an object of shape fields", ""};
+  }
+  auto shape = shape_from_json(*this, *fields);
+  if (!shape) return shape.error();
+  if (auto ranged = check_ranges(*shape); !ranged) return ranged.error();
+  return std::vector<Shape>{*shape};
+}
+
+const Family* find_family(std::string_view name) noexcept {
+  for (const Family* family : families()) {
+    if (family->name() == name) return family;
+  }
+  return nullptr;
+}
+
+Result<const Family*> family_named(std::string_view name) {
+  if (const Family* family = find_family(name)) return family;
+  std::string names;
+  for (const Family* family : families()) {
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", family->name());
+  }
+  return Error{ErrorCode::kInvalidArgument,
+               fmt::format("there is no family \"{}\"; the families are {}", name, names), ""};
+}
+
+}  // namespace broach::specializer
