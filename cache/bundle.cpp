@@ -9,10 +9,10 @@
 
 #include <fmt/core.h>
 
-#include "cache/directory.hpp"
 #include "cache/file.hpp"
 #include "cache/frame.hpp"
 #include "cache/os_error.hpp"
+#include "cache/trusted_path.hpp"
 
 namespace broach::cache {
 namespace {
@@ -22,27 +22,26 @@ Error with_file(const std::filesystem::path& path, Error error) {
   return error;
 }
 
+// What a trusted key signed may lie anywhere. A pipe is not waited for.
+Result<TrustedFile> open_anywhere(const std::filesystem::path& path) {
+  TrustedFile file;
+  file.fd = Fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  if (!file.fd) return os_error("open bundle", path.string(), errno);
+  if (fstat(file.fd.get(), &file.status) != 0) return os_error("examine", path.string(), errno);
+  if (S_ISREG(file.status.st_mode)) return file;
+  return with_file(path, {ErrorCode::kDamaged, "it is not a regular file", ""});
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Bundle>> Bundle::open(const std::filesystem::path& path,
                                              const TrustedKeys& trusted, BundleTrust trust) {
-  // A pipe is not waited for. A link may be followed: what makes the bytes good is not the path.
-  Fd file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-  if (!file) return os_error("open bundle", path.string(), errno);
-  struct stat status {};
-  if (fstat(file.get(), &status) != 0) return os_error("examine", path.string(), errno);
-  if (!S_ISREG(status.st_mode)) {
-    return with_file(path, {ErrorCode::kDamaged, "it is not a regular file", ""});
-  }
-  if (trust == BundleTrust::kOwner) {
-    if (auto safe =
-            check_owner_and_mode(path.string(), status.st_uid, status.st_mode, Trust::kInstalled);
-        !safe) {
-      return with_file(path, safe.error());
-    }
-  }
-  std::unique_ptr<Bundle> bundle(new Bundle(path, std::move(file)));
-  auto opened = bundle->open_front(static_cast<std::uint64_t>(status.st_size), trusted, trust);
+  auto file = trust == BundleTrust::kOwner ? open_trusted_file(path, {Trust::kInstalled, "bundle"})
+                                           : open_anywhere(path);
+  if (!file) return file.error();
+  std::unique_ptr<Bundle> bundle(new Bundle(path, std::move(file->fd)));
+  auto opened =
+      bundle->open_front(static_cast<std::uint64_t>(file->status.st_size), trusted, trust);
   if (!opened) return with_file(path, opened.error());
   return bundle;
 }

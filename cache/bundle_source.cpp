@@ -67,7 +67,8 @@ Result<StoredHead> BundleSource::read_head(const Key& key) {
   return bundle_->object_head(*entry);
 }
 
-Result<std::vector<StoredObject>> BundleSource::list(std::string_view hex_prefix) {
+Result<std::vector<StoredObject>> BundleSource::list(std::string_view hex_prefix,
+                                                     std::vector<Error>*) {
   std::vector<StoredObject> objects;
   for (const BundleEntry& entry : bundle_->entries()) {
     if (!entry.key.hex().starts_with(hex_prefix)) continue;

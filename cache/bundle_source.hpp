@@ -25,7 +25,8 @@ class BundleSource : public ObjectSource {
   Result<std::optional<Object>> read(const Key& key) override;
   Result<void> verify(const Key& key) override;
   Result<StoredHead> read_head(const Key& key) override;
-  Result<std::vector<StoredObject>> list(std::string_view hex_prefix) override;
+  Result<std::vector<StoredObject>> list(std::string_view hex_prefix,
+                                         std::vector<Error>* unread = nullptr) override;
 
   const Bundle& bundle() const noexcept { return *bundle_; }
 

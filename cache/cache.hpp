@@ -15,6 +15,7 @@
 #include "broach/types.hpp"
 #include "cache/key.hpp"
 #include "cache/object.hpp"
+#include "cache/trusted_path.hpp"
 
 namespace broach::cache {
 
@@ -54,12 +55,21 @@ struct CacheOptions {
   BundleTrust bundle_trust = BundleTrust::kSignature;
   std::vector<std::filesystem::path> trusted_keys;  ///< Directories of public keys (*.pub).
   std::filesystem::path signing_key;                ///< A secret key's file; empty: none.
+  Readers readers = Readers::kOwner;                ///< Of what the writable directory gets.
+  /// What one compile may take at most; 0: 300 s. Waits for other makers are multiples of it.
+  std::chrono::seconds compile_limit{0};
   std::uint64_t byte_budget = 0;
   std::uint64_t object_budget = 0;
   std::vector<RemoteOptions> remotes;         ///< Asked in order, after every directory.
   std::chrono::milliseconds upload_drain{0};  ///< How long closing waits for uploads; 0: 2 s.
   Notice notice;
 };
+
+/// What one compile may take, the default where the options name none.
+inline std::chrono::seconds compile_limit(const CacheOptions& options) {
+  constexpr std::chrono::seconds kDefault{300};
+  return options.compile_limit.count() > 0 ? options.compile_limit : kDefault;
+}
 
 enum class LayerKind : std::uint8_t { kMemory, kUser, kReadOnly, kRemote };
 
@@ -153,7 +163,8 @@ struct JournalRow {
 struct VerifyReport {
   std::uint64_t objects = 0;
   std::uint64_t damaged = 0;
-  std::vector<std::string> findings;  ///< One line a damaged object.
+  std::uint64_t unread = 0;           ///< Layers and folders that could not be looked at.
+  std::vector<std::string> findings;  ///< One line a damaged object, layer or folder.
 };
 
 struct GcRequest {
@@ -254,7 +265,10 @@ class Cache {
   void record_miss(const JournalRow& row);
   Result<std::vector<JournalRow>> journal();
   void clear_journal();
+  void forget_miss(const JournalRow& row);  ///< By family, shape and target.
 
+  /// Reads every object of every layer again. A layer that is named and cannot be used is a
+  /// finding.
   Result<VerifyReport> verify();
 
   /// Signs every object of the writable directory, so that other users can take them from there.

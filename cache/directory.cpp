@@ -17,33 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kOpenDirectory = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
-constexpr mode_t kDirectoryMode = 0700;
 constexpr std::string_view kRoot = "";
 constexpr std::string_view kWhat = "cache directory";
-
-bool ours(uid_t owner) { return owner == geteuid() || owner == 0; }
-
-// A symbolic link in the path's last place is followed only when we or root made it: a link in a
-// shared directory such as /tmp could lead anywhere.
-Result<Fd> open_path(const fs::path& path, std::string_view what, Trust trust) {
-  Fd fd(::open(path.c_str(), kOpenDirectory | O_NOFOLLOW));
-  if (fd) return fd;
-  const int error = errno;
-  struct stat link {};
-  if ((error == ELOOP || error == ENOTDIR) && lstat(path.c_str(), &link) == 0 &&
-      S_ISLNK(link.st_mode)) {
-    if (!ours(link.st_uid) && trust != Trust::kSigned) {
-      return Error{ErrorCode::kDenied,
-                   fmt::format("{} {} is a symbolic link made by user {}, who could lead it to "
-                               "planted code",
-                               what, path.string(), link.st_uid),
-                   std::string(kUnsafe)};
-    }
-    fd = Fd(::open(path.c_str(), kOpenDirectory));
-    if (fd) return fd;
-  }
-  return os_error(fmt::format("open {}", what), path.string(), errno);
-}
 
 Result<Fd> checked(Fd fd, const std::string& path, Trust trust) {
   struct stat status {};
@@ -56,10 +31,10 @@ Result<Fd> checked(Fd fd, const std::string& path, Trust trust) {
 
 // Opens one folder inside a checked directory.
 Result<Fd> open_folder(int parent, const std::string& label, const std::string& path,
-                       IfMissing if_missing, Trust trust) {
+                       IfMissing if_missing, Trust trust, mode_t mode) {
   Fd fd(openat(parent, label.c_str(), kOpenDirectory | O_NOFOLLOW));
   if (!fd && errno == ENOENT && if_missing == IfMissing::kCreate) {
-    if (mkdirat(parent, label.c_str(), kDirectoryMode) != 0 && errno != EEXIST) {
+    if (mkdirat(parent, label.c_str(), mode) != 0 && errno != EEXIST) {
       return os_error("create", path, errno);
     }
     fd = Fd(openat(parent, label.c_str(), kOpenDirectory | O_NOFOLLOW));
@@ -76,71 +51,25 @@ Result<Fd> open_folder(int parent, const std::string& label, const std::string& 
 }
 
 // Says whether the deepest directory that exists would let us create the rest.
-Result<void> creatable(const fs::path& path) {
-  fs::path parent = path.parent_path();
-  struct stat status {};
-  while (stat(parent.c_str(), &status) != 0) {
-    if (errno != ENOENT || parent == parent.root_path()) {
-      return os_error("create cache directory", path.string(), errno);
-    }
-    parent = parent.parent_path();
-  }
-  const bool allowed = S_ISDIR(status.st_mode);
-  if (!allowed) errno = ENOTDIR;
-  if (!allowed || faccessat(AT_FDCWD, parent.c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
-    Error error = os_error("create cache directory", path.string(), errno);
-    error.message += fmt::format(" ({})", parent.string());
-    return error;
-  }
-  return {};
-}
-
-Result<void> create(const fs::path& path) {
-  fs::path built;
-  for (const fs::path& part : path) {
-    built /= part;
-    if (mkdir(built.c_str(), kDirectoryMode) == 0 || errno == EEXIST) continue;
-    // A parent that exists may refuse mkdir with another error (EROFS, EACCES) before EEXIST.
-    const int error = errno;
-    struct stat status {};
-    if (stat(built.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) continue;
-    return os_error("create cache directory", built.string(), error);
-  }
-  return {};
+Result<void> creatable(const fs::path& path, const Reached& deepest) {
+  if (faccessat(deepest.fd.get(), ".", W_OK | X_OK, AT_EACCESS) == 0) return {};
+  Error error = os_error("create cache directory", path.string(), errno);
+  error.message += fmt::format(" ({})", deepest.physical);
+  return error;
 }
 
 }  // namespace
 
-Result<void> check_owner_and_mode(std::string_view path, std::uint32_t owner, std::uint32_t mode,
-                                  Trust trust) {
-  if (trust == Trust::kSigned) return {};
-  const uid_t self = geteuid();
-  if (owner != self && !(trust == Trust::kInstalled && owner == 0)) {
-    return Error{ErrorCode::kDenied,
-                 fmt::format("{} is owned by user {}, not by user {}: its owner could plant code",
-                             path, owner, self),
-                 std::string(kUnsafe)};
-  }
-  if ((mode & (S_IWGRP | S_IWOTH)) != 0) {
-    return Error{ErrorCode::kDenied,
-                 fmt::format("{} has mode {:04o}: {} could plant code; run `chmod go-w {}`", path,
-                             mode & 07777U, (mode & S_IWOTH) != 0 ? "anyone" : "its group", path),
-                 std::string(kUnsafe)};
-  }
-  return {};
+WalkRule Directory::rule(IfMissing if_missing) const {
+  WalkRule rule;
+  rule.trust = trust_;
+  rule.what = kWhat;
+  rule.if_missing = if_missing;
+  rule.created_mode = directory_mode();
+  return rule;
 }
 
-Result<Fd> open_checked_directory(const fs::path& path, std::string_view what, Trust trust) {
-  auto fd = open_path(path, what, trust);
-  if (!fd) return fd;
-  auto safe = checked(std::move(*fd), path.string(), trust);
-  if (safe) return safe;
-  Error refused = safe.error();
-  refused.message = fmt::format("{} {}", what, refused.message);
-  return refused;
-}
-
-Result<std::unique_ptr<Directory>> Directory::open(fs::path path, Trust trust) {
+Result<std::unique_ptr<Directory>> Directory::open(fs::path path, Trust trust, Readers readers) {
   if (!path.is_absolute()) {
     return Error{ErrorCode::kInvalidArgument,
                  fmt::format("cache directory \"{}\" is not an absolute path; give one that starts "
@@ -150,23 +79,19 @@ Result<std::unique_ptr<Directory>> Directory::open(fs::path path, Trust trust) {
   }
   path = path.lexically_normal();
   if (!path.has_filename()) path = path.parent_path();
-  std::unique_ptr<Directory> directory(new Directory(std::move(path), trust));
+  std::unique_ptr<Directory> directory(new Directory(std::move(path), trust, readers));
   const auto opened = directory->root(IfMissing::kFail);
   if (opened) return directory;
   if (opened.error().code != ErrorCode::kNotFound) return opened.error();
   if (trust != Trust::kOwn) return opened.error();
-  if (auto could = creatable(directory->path_); !could) return could.error();
+  if (auto could = directory->writable(); !could) return could.error();
   return directory;
 }
 
 Result<std::shared_ptr<const Fd>> Directory::root(IfMissing if_missing) {
   const std::lock_guard lock(mutex_);
   if (const auto found = open_.find(kRoot); found != open_.end()) return found->second;
-  auto fd = open_checked_directory(path_, kWhat, trust_);
-  if (!fd && fd.error().code == ErrorCode::kNotFound && if_missing == IfMissing::kCreate) {
-    if (auto made = create(path_); !made) return made.error();
-    fd = open_checked_directory(path_, kWhat, trust_);
-  }
+  auto fd = open_trusted_directory(path_, rule(if_missing));
   if (!fd) {
     Error refused = fd.error();
     if (refused.detail == kUnsafe) {
@@ -189,7 +114,8 @@ Result<std::shared_ptr<const Fd>> Directory::folder(std::string_view name, IfMis
   const auto parent = nested ? folder(name.substr(0, slash), if_missing) : root(if_missing);
   if (!parent) return parent.error();
   const std::string label(nested ? name.substr(slash + 1) : name);
-  auto fd = open_folder((*parent)->get(), label, (path_ / name).string(), if_missing, trust_);
+  auto fd = open_folder((*parent)->get(), label, (path_ / name).string(), if_missing, trust_,
+                        directory_mode());
   if (!fd) return fd.error();
   auto shared = std::make_shared<const Fd>(std::move(*fd));
   // Only the few folders at the top are kept open: there are 256 below objects/.
@@ -206,23 +132,40 @@ void Directory::refresh() {
 
 Result<void> Directory::writable() {
   const auto fd = root(IfMissing::kFail);
-  if (!fd) return fd.error().code == ErrorCode::kNotFound ? creatable(path_) : fd.error();
+  if (!fd) {
+    if (fd.error().code != ErrorCode::kNotFound) return fd.error();
+    const auto reached = walk(path_, rule(IfMissing::kFail));
+    return reached ? creatable(path_, *reached) : reached.error();
+  }
   if (faccessat((*fd)->get(), ".", W_OK | X_OK, AT_EACCESS) != 0) {
     return os_error("write to cache directory", path_.string(), errno);
   }
   return {};
 }
 
+Result<std::string> Directory::physical_path() {
+  const auto fd = root(IfMissing::kFail);
+  if (!fd) return fd.error();
+  auto reached = walk(path_, rule(IfMissing::kFail));
+  if (!reached) return reached.error();
+  struct stat open {};
+  struct stat named {};
+  if (reached->whole && fstat((*fd)->get(), &open) == 0 && fstat(reached->fd.get(), &named) == 0 &&
+      open.st_dev == named.st_dev && open.st_ino == named.st_ino) {
+    return std::move(reached->physical);
+  }
+  return Error{
+      ErrorCode::kDenied,
+      fmt::format("another directory is in the place of cache directory {}", path_.string()),
+      std::string(kUnsafe)};
+}
+
 Filesystem Directory::filesystem() {
   const auto fd = root(IfMissing::kFail);
   if (fd) return filesystem_of((*fd)->get());
   // Not created yet: its deepest existing parent tells.
-  for (fs::path parent = path_.parent_path(); !parent.empty(); parent = parent.parent_path()) {
-    const Fd existing(::open(parent.c_str(), O_PATH | O_CLOEXEC));
-    if (existing) return filesystem_of(existing.get());
-    if (parent == parent.root_path()) break;
-  }
-  return {};
+  const auto reached = walk(path_, rule(IfMissing::kFail));
+  return reached ? filesystem_of(reached->fd.get()) : Filesystem{};
 }
 
 }  // namespace broach::cache

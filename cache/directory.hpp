@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -11,22 +13,15 @@
 #include "broach/result.hpp"
 #include "cache/fd.hpp"
 #include "cache/filesystem.hpp"
+#include "cache/trusted_path.hpp"
 
 namespace broach::cache {
 
-/// Whose bytes a directory may hold.
-enum class Trust : std::uint8_t {
-  kOwn,        ///< Owned by this user.
-  kInstalled,  ///< Owned by this user or by root: a layer that an image or a package brought.
-  kSigned,     ///< Anybody's: each object needs a signature that is trusted.
-};
-
-enum class IfMissing : std::uint8_t { kFail, kCreate };
-
 /// A cache directory that has been checked: nobody but its owner can put code there.
 ///
-/// Checks are made on the open directory, so that a path which is swapped afterwards changes
-/// nothing. Folders inside are opened without following symbolic links and checked alike.
+/// The path is walked and checked from / down (trusted_path.hpp), and what is open stays open, so
+/// that a path which is swapped afterwards changes nothing. Folders inside are opened without
+/// following symbolic links and checked alike.
 ///
 /// Errors:  kDenied when owner or mode forbid the use, with the way out; kNotFound; kIo.
 /// Threads: any.
@@ -34,9 +29,10 @@ enum class IfMissing : std::uint8_t { kFail, kCreate };
 class Directory {
  public:
   /// Opens a directory, or makes sure that a missing one could be created. Writes nothing.
-  static Result<std::unique_ptr<Directory>> open(std::filesystem::path path, Trust trust);
+  static Result<std::unique_ptr<Directory>> open(std::filesystem::path path, Trust trust,
+                                                 Readers readers = Readers::kOwner);
 
-  /// A folder's descriptor ("objects/ab"); it lives as long as the pointer. Created with mode 0700.
+  /// A folder's descriptor ("objects/ab"); it lives as long as the pointer.
   Result<std::shared_ptr<const Fd>> folder(std::string_view name, IfMissing if_missing);
 
   /// The directory itself.
@@ -48,34 +44,28 @@ class Directory {
   /// Whether this process could write there now.
   Result<void> writable();
 
+  /// The path without links, walked and checked anew, if it still leads to what is open here.
+  ///
+  /// Errors:  the walk's; kDenied where another directory is there now.
+  Result<std::string> physical_path();
+
   const std::filesystem::path& path() const noexcept { return path_; }
+  mode_t directory_mode() const noexcept { return readers_ == Readers::kOwner ? 0700 : 0755; }
+  mode_t file_mode() const noexcept { return readers_ == Readers::kOwner ? 0600 : 0644; }
   Trust trust() const noexcept { return trust_; }
   Filesystem filesystem();
 
  private:
-  Directory(std::filesystem::path path, Trust trust) : path_(std::move(path)), trust_(trust) {}
+  Directory(std::filesystem::path path, Trust trust, Readers readers)
+      : path_(std::move(path)), trust_(trust), readers_(readers) {}
+
+  WalkRule rule(IfMissing if_missing) const;
 
   std::filesystem::path path_;
   Trust trust_;
+  Readers readers_;
   std::mutex mutex_;
   std::map<std::string, std::shared_ptr<const Fd>, std::less<>> open_;
 };
-
-/// Opens a directory whose owner and mode are safe. A link in its place is followed only when this
-/// user or root made it.
-///
-/// Errors:  kDenied with detail kUnsafe; kNotFound; the operating system's; with `what` ("cache
-///          directory") in front of the path.
-Result<Fd> open_checked_directory(const std::filesystem::path& path, std::string_view what,
-                                  Trust trust);
-
-/// The detail of an error that owner or mode caused, where the system's errors have "EACCES".
-inline constexpr std::string_view kUnsafe = "unsafe";
-
-/// Says whether a file or folder that fstat described may be a source of code.
-///
-/// Errors:  kDenied naming owner or mode; its detail is kUnsafe.
-Result<void> check_owner_and_mode(std::string_view path, std::uint32_t owner, std::uint32_t mode,
-                                  Trust trust);
 
 }  // namespace broach::cache

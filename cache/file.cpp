@@ -19,8 +19,6 @@
 namespace broach::cache {
 namespace {
 
-constexpr mode_t kFileMode = 0600;
-
 std::int64_t unix_ms(const timespec& time) {
   return std::int64_t{time.tv_sec} * 1000 + time.tv_nsec / 1'000'000;
 }
@@ -41,11 +39,11 @@ struct Scratch {
   std::string name;
 };
 
-Result<Scratch> create_scratch(int folder, const std::string& path) {
+Result<Scratch> create_scratch(int folder, const std::string& path, mode_t mode) {
   for (int attempt = 0; attempt < 8; ++attempt) {
     Scratch scratch{Fd(), scratch_name()};
     scratch.fd = Fd(openat(folder, scratch.name.c_str(),
-                           O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, kFileMode));
+                           O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, mode));
     if (!scratch.fd) {
       if (errno == EEXIST) continue;
       return os_error("create a temporary file for", path, errno);
@@ -140,8 +138,8 @@ Result<void> write_bytes(const Fd& file, std::span<const std::byte> bytes,
 }
 
 Result<void> publish_file(int scratch_folder, int folder, const std::string& name,
-                          std::span<const std::byte> bytes, const std::string& path) {
-  auto scratch = create_scratch(scratch_folder, path);
+                          std::span<const std::byte> bytes, const std::string& path, mode_t mode) {
+  auto scratch = create_scratch(scratch_folder, path, mode);
   if (!scratch) return scratch.error();
   auto written = write_bytes(scratch->fd, bytes, path);
   if (written && fsync(scratch->fd.get()) != 0) written = os_error("sync", path, errno);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -43,7 +45,8 @@ Result<void> write_bytes(const Fd& file, std::span<const std::byte> bytes, const
 ///
 /// Errors:  the operating system's; nothing is left behind then.
 Result<void> publish_file(int scratch, int folder, const std::string& name,
-                          std::span<const std::byte> bytes, const std::string& path);
+                          std::span<const std::byte> bytes, const std::string& path,
+                          mode_t mode = 0600);
 
 /// Removes the scratch files whose writers are gone; says how many.
 std::size_t sweep_scratch(int scratch, const std::string& path);

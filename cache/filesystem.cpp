@@ -15,7 +15,8 @@ struct Known {
   Reach reach;
 };
 
-// Magic numbers of statfs(2). FUSE counts as a network: what is behind it cannot be told.
+// Magic numbers of statfs(2). FUSE counts as a network, and so does what is not here: what is
+// behind them cannot be told.
 constexpr std::array kKnown{
     Known{0xEF53, "ext4", Reach::kLocal},          Known{0x58465342, "xfs", Reach::kLocal},
     Known{0x9123683E, "btrfs", Reach::kLocal},     Known{0x2FC12FC1, "zfs", Reach::kLocal},
@@ -29,7 +30,9 @@ constexpr std::array kKnown{
     Known{0x00C36400, "ceph", Reach::kNetwork},    Known{0x65735546, "fuse", Reach::kNetwork},
     Known{0x01021997, "9p", Reach::kNetwork},      Known{0x7461636F, "ocfs2", Reach::kNetwork},
     Known{0x01161970, "gfs2", Reach::kNetwork},    Known{0x19830326, "beegfs", Reach::kNetwork},
-    Known{0xAAD7AAEA, "panfs", Reach::kNetwork},
+    Known{0xAAD7AAEA, "panfs", Reach::kNetwork},   Known{0x3153464A, "jfs", Reach::kLocal},
+    Known{0x52654973, "reiserfs", Reach::kLocal},  Known{0x3434, "nilfs2", Reach::kLocal},
+    Known{0xF15F, "ecryptfs", Reach::kLocal},      Known{0x61756673, "aufs", Reach::kLocal},
 };
 
 }  // namespace

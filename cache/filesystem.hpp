@@ -9,8 +9,8 @@ namespace broach::cache {
 enum class Reach : std::uint8_t { kLocal, kNetwork };
 
 struct Filesystem {
-  std::string name = "unknown";  ///< "ext4", "nfs", "tmpfs"…
-  Reach reach = Reach::kLocal;
+  std::string name = "unknown";   ///< "ext4", "nfs", "tmpfs"…
+  Reach reach = Reach::kNetwork;  ///< An unknown one counts as shared.
 };
 
 /// What a file system has left for this user's files.

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <exception>
+#include <filesystem>
 #include <utility>
 
 #include <fmt/core.h>
@@ -24,6 +25,11 @@ constexpr const char* kFile = "index.sqlite3";
 // A launch may wait for the index this long, and then not again for a while.
 constexpr int kBusyTimeoutMs = 100;
 constexpr std::chrono::milliseconds kBusyPause{500};
+
+// An index whose work took longer than it may is left alone for a minute.
+constexpr std::chrono::seconds kSlowPause{60};
+// Steps of SQLite's machine between two looks at the clock: some tens of microseconds.
+constexpr int kStepsPerLook = 4096;
 
 // A process that sets its index aside more often than this has another trouble than the file.
 constexpr int kMaxSetAside = 4;
@@ -58,8 +64,13 @@ bool is_malformed(int code) {
 
 }  // namespace
 
-Index::Index(Directory& directory, Reach reach, Reporter& reporter)
-    : directory_(directory), reach_(reach), reporter_(reporter), quarantine_(directory) {}
+Index::Index(Directory& directory, Reach reach, Reporter& reporter,
+             std::chrono::milliseconds work_limit)
+    : directory_(directory),
+      reach_(reach),
+      work_limit_(work_limit),
+      reporter_(reporter),
+      quarantine_(directory) {}
 
 Index::~Index() { disconnect(); }
 
@@ -103,10 +114,41 @@ Result<SQLite::Database*> Index::connect(Purpose purpose) {
   return database_.get();
 }
 
-void Index::open_file(int flags) {
+int Index::out_of_time(void* index) noexcept {
+  return std::chrono::steady_clock::now() > static_cast<Index*>(index)->work_until_ ? 1 : 0;
+}
+
+// SQLite takes a path. This one was just walked from / down and has no link in it; nobody but this
+// user and root can change what it leads to, and afterwards it is held against the open directory.
+Result<void> Index::open_file(int flags) {
+  const auto path = directory_.physical_path();
+  if (!path) return path.error();
+  const std::string file = (std::filesystem::path(*path) / kFile).string();
   owner_ = getpid();
-  database_ = std::make_unique<SQLite::Database>((directory_.path() / kFile).string(),
-                                                 flags | SQLITE_OPEN_NOMUTEX, kBusyTimeoutMs);
+  database_ = std::make_unique<SQLite::Database>(
+      file, flags | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_NOMUTEX, kBusyTimeoutMs);
+  sqlite3_progress_handler(database_->getHandle(), kStepsPerLook, &Index::out_of_time, this);
+  database_->exec("PRAGMA temp_store = MEMORY");  // No file outside of the directory.
+  const auto root = directory_.root(IfMissing::kFail);
+  struct stat ours {};
+  struct stat named {};
+  if (root && fstatat((*root)->get(), kFile, &ours, AT_SYMLINK_NOFOLLOW) == 0 &&
+      lstat(file.c_str(), &named) == 0 && ours.st_dev == named.st_dev &&
+      ours.st_ino == named.st_ino) {
+    return {};
+  }
+  disconnect();
+  return Error{ErrorCode::kDenied, fmt::format("{} leads to another file than before", file),
+               std::string(kUnsafe)};
+}
+
+// By name, in the open directory: opening and closing the file here would drop SQLite's locks on
+// it.
+Result<void> Index::create_file(int root) {
+  if (mknodat(root, kFile, S_IFREG | 0600, 0) == 0 || errno == EEXIST) return {};
+  const Fd file(openat(root, kFile, O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (file || errno == EEXIST) return {};
+  return os_error("create", (directory_.path() / kFile).string(), errno);
 }
 
 Result<void> Index::open(Purpose purpose) {
@@ -126,44 +168,51 @@ Result<void> Index::open(Purpose purpose) {
     creation.emplace(std::move(*taken));
     exists = present();
   }
-  open_file(SQLite::OPEN_READWRITE | (exists ? 0 : SQLite::OPEN_CREATE));
   if (!exists) {
-    // By name: opening and closing the file here would drop SQLite's locks on it.
-    (void)fchmodat((*root)->get(), kFile, 0600, 0);
-    (void)present();
+    if (auto made = create_file((*root)->get()); !made) return made;
+    if (!present()) return Error{ErrorCode::kIo, "the index's file is gone again", ""};
   }
+  if (auto opened = open_file(SQLite::OPEN_READWRITE); !opened) return opened;
   const auto [application, version, empty] = marks_of(*database_);
   if (empty && application == 0 && version == 0) {
     prepare();
     create_tables();
     return {};
   }
+  std::string stranger;
   if (application == kIndexApplicationId && version == kIndexVersion) {
-    prepare();
-    return {};
+    stranger = foreign_part(*database_);
+    if (stranger.empty()) {
+      prepare();
+      return {};
+    }
   }
-  if (application == kIndexApplicationId && version > kIndexVersion) {
-    open_newer(version);
-    return {};
-  }
+  if (application == kIndexApplicationId && version > kIndexVersion) return open_newer(version);
   creation.reset();
-  set_aside(application != kIndexApplicationId
+  set_aside(!stranger.empty() ? stranger
+            : application != kIndexApplicationId
                 ? "it is another application's database"
                 : fmt::format("its tables have version {}, older than {}", version, kIndexVersion));
   if (same_file()) return Error{ErrorCode::kIo, "a foreign index could not be set aside", ""};
   return open(purpose);
 }
 
-void Index::open_newer(std::int64_t version) {
+Result<void> Index::open_newer(std::int64_t version) {
   disconnect();
   (void)present();
-  open_file(SQLite::OPEN_READONLY);
+  if (auto opened = open_file(SQLite::OPEN_READONLY); !opened) return opened;
+  // No version has a view, and one of a stranger's would run whatever is read.
+  if (pragma(*database_, "SELECT count(*) FROM sqlite_master WHERE type = 'view'") != 0) {
+    disconnect();
+    return Error{ErrorCode::kDenied, "the index has a view, which is not ours", ""};
+  }
   read_only_ = true;
   reporter_.count("index_newer");
   reporter_.tell_once(
       "index_newer", fmt::format("{} was written by a newer broach (tables of version {}, this one "
                                  "writes {}): it is only read",
                                  (directory_.path() / kFile).string(), version, kIndexVersion));
+  return {};
 }
 
 void Index::prepare() {
@@ -233,6 +282,7 @@ bool Index::recover(const SQLite::Exception& error) {
     set_aside(error.what());
     return !same_file();
   }
+  if (code == SQLITE_INTERRUPT) busy_until_ = std::chrono::steady_clock::now() + kSlowPause;
   const Error told{
       ErrorCode::kIo,
       fmt::format("the index {} failed: {}", (directory_.path() / kFile).string(), error.what()),

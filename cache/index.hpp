@@ -50,16 +50,21 @@ struct IndexedObject {
 
 /// An SQLite index of a directory's objects, and the records that belong to no object.
 ///
-/// No hit depends on it. Nothing is opened before the first call. A file that is malformed, older
-/// or of another application is set aside and begun anew; a newer one is only read; one that is
-/// locked, full or unreadable is done without. All of that is counted.
+/// No hit depends on it. Nothing is opened before the first call. A file that is malformed, older,
+/// of another application, or has a table, view or trigger that is not ours, is set aside and begun
+/// anew; a newer one is only read; one that is locked, full, slow or unreadable is done without.
+/// All of that is counted. The file is opened in the checked directory, never through a link.
 ///
 /// Errors:  why the index could not answer; the caller goes on without it.
 /// Threads: any, one at a time inside. After a fork, the child opens its own connection.
 /// Source:  design of the tables: docs/cache_format.md.
 class Index {
  public:
-  Index(Directory& directory, Reach reach, Reporter& reporter);
+  /// One piece of work may take so long; what is slower is done without.
+  static constexpr std::chrono::milliseconds kWorkLimit{5'000};
+
+  Index(Directory& directory, Reach reach, Reporter& reporter,
+        std::chrono::milliseconds work_limit = kWorkLimit);
   ~Index();
 
   Result<void> record(std::span<const IndexedObject> objects);
@@ -86,6 +91,7 @@ class Index {
   Result<void> record(const JournalRow& row);
   Result<std::vector<JournalRow>> journal();
   Result<void> clear_journal();
+  Result<void> forget_miss(const JournalRow& row);
 
   /// SQLite's journal mode, or why there is no index; opens what exists and creates nothing.
   std::string status();
@@ -97,8 +103,10 @@ class Index {
   Result<T> run(Purpose purpose, const std::function<T(SQLite::Database&)>& work);
   Result<SQLite::Database*> connect(Purpose purpose);
   Result<void> open(Purpose purpose);
-  void open_file(int flags);
-  void open_newer(std::int64_t version);
+  Result<void> open_file(int flags);
+  Result<void> create_file(int root);
+  static int out_of_time(void* index) noexcept;
+  Result<void> open_newer(std::int64_t version);
   void prepare();
   void create_tables();
   Result<FileLock> lock(std::shared_ptr<const Fd>& locks);
@@ -110,6 +118,7 @@ class Index {
 
   Directory& directory_;
   const Reach reach_;
+  const std::chrono::milliseconds work_limit_;
   Reporter& reporter_;
   Quarantine quarantine_;
   std::mutex mutex_;
@@ -119,6 +128,7 @@ class Index {
   int set_aside_count_ = 0;
   bool read_only_ = false;  ///< A newer file, or one that cannot be written.
   std::chrono::steady_clock::time_point busy_until_{};
+  std::chrono::steady_clock::time_point work_until_{};
 };
 
 }  // namespace broach::cache

@@ -363,6 +363,17 @@ Result<std::vector<JournalRow>> Index::journal() {
   });
 }
 
+Result<void> Index::forget_miss(const JournalRow& row) {
+  return run<void>(Purpose::kWrite, [&](SQLite::Database& database) {
+    SQLite::Statement remove(database,
+                             "DELETE FROM journal WHERE family = ? AND shape = ? AND target = ?");
+    remove.bind(1, row.family);
+    remove.bind(2, row.shape_json);
+    remove.bind(3, row.target);
+    remove.exec();
+  });
+}
+
 Result<void> Index::clear_journal() {
   return run<void>(Purpose::kWrite,
                    [](SQLite::Database& database) { database.exec("DELETE FROM journal"); });

@@ -20,6 +20,7 @@ Result<T> Index::run(Purpose purpose, const std::function<T(SQLite::Database&)>&
     return error;
   }
   for (int attempt = 0; attempt < 2; ++attempt) {
+    work_until_ = std::chrono::steady_clock::now() + work_limit_;
     try {
       const auto database = connect(purpose);
       if (!database) return database.error();

@@ -1,5 +1,13 @@
 #include "cache/index_schema.hpp"
 
+#include <SQLiteCpp/SQLiteCpp.h>
+
+#include <compare>
+#include <functional>
+#include <set>
+#include <string>
+#include <utility>
+
 #include <fmt/core.h>
 
 #include "cache/limit_fields.hpp"
@@ -53,6 +61,25 @@ std::string limit_table(const char* name, const char* more_columns, const char* 
                            more_keys);
 }
 
+/// A row of sqlite_master.
+struct Part {
+  std::string kind;
+  std::string name;
+  std::string table;
+  std::string sql;
+
+  auto operator<=>(const Part&) const = default;
+};
+
+// Until `take` returns false.
+void for_each_part(SQLite::Database& database, const std::function<bool(Part)>& take) {
+  SQLite::Statement row(database,
+                        "SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_master");
+  const auto text = [&](int at) { return row.getColumn(at).getString(); };
+  while (row.executeStep() && take({text(0), text(1), text(2), text(3)})) {
+  }
+}
+
 }  // namespace
 
 std::string index_schema() {
@@ -61,6 +88,29 @@ std::string index_schema() {
                      "device, driver, ") +
          fmt::format("PRAGMA application_id = {};\nPRAGMA user_version = {};\n",
                      kIndexApplicationId, kIndexVersion);
+}
+
+std::string foreign_part(SQLite::Database& database) {
+  static const std::set<Part> ours = [] {
+    SQLite::Database made(":memory:", SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+    made.exec(index_schema());
+    std::set<Part> parts;
+    for_each_part(made, [&](Part part) { return parts.insert(std::move(part)).second; });
+    return parts;
+  }();
+  std::string stranger;
+  std::size_t same = 0;
+  for_each_part(database, [&](const Part& part) {
+    if (ours.contains(part)) {
+      ++same;
+    } else {
+      const bool active = part.kind == "trigger" || part.kind == "view";
+      stranger = fmt::format("it has a {} that is not ours", active ? part.kind : "table or index");
+    }
+    return stranger.empty();
+  });
+  if (stranger.empty() && same != ours.size()) stranger = "it lacks a table of ours";
+  return stranger;
 }
 
 }  // namespace broach::cache

@@ -3,6 +3,10 @@
 #include <cstdint>
 #include <string>
 
+namespace SQLite {
+class Database;
+}  // namespace SQLite
+
 namespace broach::cache {
 
 /// "brch": says that an SQLite file is this index.
@@ -12,7 +16,12 @@ inline constexpr std::int32_t kIndexApplicationId = 0x62726368;
 /// aside and rebuilt where no step leads here.
 inline constexpr std::int32_t kIndexVersion = 1;
 
-/// The statements that make the tables in an empty file.
+/// The statements that make the tables in an empty file. A database holds their very text: whoever
+/// changes it changes the version.
 std::string index_schema();
+
+/// What a database has that `index_schema` does not make, or lacks, in words; empty where the two
+/// are the same. A trigger of another's could hang or change every query.
+std::string foreign_part(SQLite::Database& database);
 
 }  // namespace broach::cache

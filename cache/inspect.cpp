@@ -170,10 +170,19 @@ void Cache::clear_journal() {
   if (state_->can_write()) (void)state_->user->index.clear_journal();
 }
 
+void Cache::forget_miss(const JournalRow& row) {
+  state_->records.forget_miss(row);
+  if (state_->can_write()) (void)state_->user->index.forget_miss(row);
+}
+
+// A layer that an image brings knows the compilers that filled it: without them no key of it could
+// be named on a machine where none can be started.
 std::optional<std::string> Cache::memo(std::string_view name) {
   if (auto own = state_->records.memo(name)) return own;
-  if (state_->user == nullptr) return std::nullopt;
-  return state_->user->memos.find(name);
+  for (DiskLayer* layer : state_->disk_layers()) {
+    if (auto found = layer->memo(name)) return found;
+  }
+  return std::nullopt;
 }
 
 void Cache::remember_memo(std::string_view name, std::string_view value) {
@@ -191,8 +200,14 @@ std::optional<Holder> Cache::holder(const Key& key) {
 Result<VerifyReport> Cache::verify() {
   VerifyReport report;
   for (DiskLayer* layer : state_->disk_layers()) {
-    const auto stored = layer->source().list("");
-    if (!stored) return stored.error();
+    std::vector<Error> unread;
+    const auto stored = layer->source().list("", &unread);
+    if (!stored) unread.push_back(stored.error());
+    for (const Error& error : unread) {
+      ++report.unread;
+      report.findings.push_back(fmt::format("{}: {}", layer->layer.name, error.message));
+    }
+    if (!stored) continue;
     for (const StoredObject& object : *stored) {
       const auto sound = layer->source().verify(object.key);
       if (!sound && sound.error().code == ErrorCode::kNotFound) continue;  // Evicted meanwhile.
@@ -202,6 +217,12 @@ Result<VerifyReport> Cache::verify() {
       report.findings.push_back(
           fmt::format("{} in {}: {}", object.key.hex(), layer->layer.name, sound.error().message));
     }
+  }
+  // A layer that somebody named and that is not used is no proof that all is well.
+  for (const LayerStatus& layer : state_->refused) {
+    if (layer.layer.kind != LayerKind::kReadOnly) continue;
+    ++report.unread;
+    report.findings.push_back(fmt::format("{}: {}", layer.layer.name, layer.why));
   }
   return report;
 }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cctype>
 #include <cerrno>
 #include <span>
 
@@ -14,6 +15,7 @@
 #include "cache/fd.hpp"
 #include "cache/file.hpp"
 #include "cache/os_error.hpp"
+#include "cache/trusted_path.hpp"
 
 namespace broach::cache {
 namespace {
@@ -69,13 +71,8 @@ std::string line_of(std::string_view tag, std::span<const std::uint8_t, kDigits 
   return fmt::format("{} {}\n", text, name);
 }
 
-struct OpenKeyFile {
-  Fd fd;
-  struct stat status {};
-};
-
-Result<OpenKeyFile> open_key_file(const std::string& path) {
-  OpenKeyFile file;
+Result<TrustedFile> open_key_file(const std::string& path) {
+  TrustedFile file;
   file.fd = Fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   if (!file.fd) return os_error("open key file", path, errno);
   if (fstat(file.fd.get(), &file.status) != 0) return os_error("examine", path, errno);
@@ -85,7 +82,17 @@ Result<OpenKeyFile> open_key_file(const std::string& path) {
   return file;
 }
 
-Result<std::string> read_text(const OpenKeyFile& file, const std::string& path) {
+// Somebody may give the key where its file's name belongs, and what is printed here ends in logs.
+bool may_be_a_key(std::string_view name) {
+  std::size_t digits = 0;
+  for (const char c : name) {
+    digits = std::isxdigit(static_cast<unsigned char>(c)) != 0 ? digits + 1 : 0;
+    if (digits == kDigits) return true;
+  }
+  return name.find(kSecretTag) != std::string_view::npos;
+}
+
+Result<std::string> read_text(const TrustedFile& file, const std::string& path) {
   const auto size = static_cast<std::uint64_t>(file.status.st_size);
   if (size > kMaxFileBytes) {
     return Error{
@@ -166,16 +173,15 @@ Result<PublicKey> read_public_key(const std::filesystem::path& path) {
 }
 
 Result<SecretKey> read_secret_key(const std::filesystem::path& path) {
-  const auto file = open_key_file(path.string());
-  if (!file) return file.error();
-  const uid_t owner = file->status.st_uid;
-  if (owner != geteuid() && owner != 0) {
-    return Error{ErrorCode::kDenied,
-                 fmt::format("secret key {} is owned by user {}, who knows it; sign with a key of "
-                             "your own (broach key generate)",
-                             path.string(), owner),
-                 "unsafe"};
+  if (may_be_a_key(path.string())) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "the name of a secret key's file looks like a key and is not shown; name the file "
+                 "that holds the key",
+                 ""};
   }
+  // Whoever could change the file could choose what others take as signed by this user.
+  const auto file = open_trusted_file(path, {Trust::kInstalled, "secret key"});
+  if (!file) return file.error();
   if ((file->status.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
     return Error{ErrorCode::kDenied,
                  fmt::format("secret key {} has mode {:04o}: others can use it; run `chmod 600 {}`",

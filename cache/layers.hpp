@@ -2,7 +2,9 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "cache/bundle_source.hpp"
@@ -23,6 +25,9 @@ struct DiskLayer {
 
   virtual ObjectSource& source() = 0;
 
+  /// A small fact that the layer keeps (Cache::memo).
+  virtual std::optional<std::string> memo(std::string_view) { return std::nullopt; }
+
   /// The layer as `doctor` shows it.
   virtual LayerStatus status() = 0;
 
@@ -35,13 +40,21 @@ struct DirectoryLayer : DiskLayer {
                  Reporter& reporter, const TrustedKeys* trusted = nullptr)
       : DiskLayer({kind, opened->path().string()}),
         directory(std::move(opened)),
-        store(*directory, access, reporter, trusted) {}
+        store(*directory, access, reporter, trusted),
+        memos(*directory, "memo") {}
 
   ObjectSource& source() override { return store; }
   LayerStatus status() override;
 
+  /// Nobody signs a memo: where others can write, none is believed.
+  std::optional<std::string> memo(std::string_view name) override {
+    if (directory->trust() == Trust::kSigned) return std::nullopt;
+    return memos.find(name);
+  }
+
   std::unique_ptr<Directory> directory;
   Store store;
+  Memos memos;
   std::string why;  ///< Why it is not written, where it could have been, or what makes it good.
 };
 
@@ -50,13 +63,11 @@ struct UserLayer : DirectoryLayer {
   UserLayer(std::unique_ptr<Directory> opened, Reporter& reporter)
       : DirectoryLayer(std::move(opened), LayerKind::kUser, Access::kReadWrite, reporter),
         index(*directory, directory->filesystem().reach, reporter),
-        memos(*directory, "memo"),
         failures(*directory, "failures") {}
 
   LayerStatus status() override;
 
   Index index;
-  Memos memos;
   Memos failures;  ///< By key: whoever waited for a compile that failed must not need a database.
   std::atomic<bool> writable{true};  ///< Turns false for good when the system forbids writing.
 };

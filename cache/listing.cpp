@@ -50,7 +50,8 @@ Result<void> reconcile(Index& index, ObjectSource& source) {
   // The rows first: an object whose row another process adds in between is then found, not missed.
   auto rows = index.entries();
   if (!rows && rows.error().code != ErrorCode::kNotFound) return rows.error();
-  const auto stored = source.list("");
+  std::vector<Error> unread;
+  const auto stored = source.list("", &unread);
   if (!stored) return stored.error();
   if (!rows) {
     // An index that is not there yet is made by the first row that goes into it.
@@ -88,7 +89,9 @@ Result<void> reconcile(Index& index, ObjectSource& source) {
     if (auto dated = index.add_uses(used); !dated) return dated;
   }
   std::vector<Key> gone;
-  for (const auto& [key, row] : known) gone.push_back(key);
+  if (unread.empty()) {
+    for (const auto& [key, row] : known) gone.push_back(key);
+  }
   if (!gone.empty()) {
     if (auto forgotten = index.forget(gone); !forgotten) return forgotten;
   }

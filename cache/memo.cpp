@@ -67,7 +67,7 @@ Result<void> Memos::remember(std::string_view name, std::string_view value) {
   if (!scratch) return scratch.error();
   const std::string path = (directory_.path() / folder_).string();
   auto stored = publish_file((*scratch)->get(), (*folder)->get(), file_name(name),
-                             std::as_bytes(std::span(text)), path);
+                             std::as_bytes(std::span(text)), path, directory_.file_mode());
   if (stored) trim((*folder)->get(), path);
   return stored;
 }

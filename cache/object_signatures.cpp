@@ -45,7 +45,7 @@ Result<void> ObjectSignatures::write(const Key& key, const Signature& signature)
   const auto folder = shelf(key, IfMissing::kCreate);
   if (!folder) return folder.error();
   return publish_file((*scratch)->get(), (*folder)->get(), key.hex(), encode(signature),
-                      path_of(key));
+                      path_of(key), directory_.file_mode());
 }
 
 void ObjectSignatures::remove(const Key& key) {

@@ -50,8 +50,10 @@ class ObjectSource {
   /// As `read` without the payload.
   virtual Result<StoredHead> read_head(const Key& key) = 0;
 
-  /// Every object, in the order of the keys; `hex_prefix` narrows it.
-  virtual Result<std::vector<StoredObject>> list(std::string_view hex_prefix) = 0;
+  /// Every object, in the order of the keys; `hex_prefix` narrows it. A part that cannot be read
+  /// is counted, told once and added to `unread`; the others are listed.
+  virtual Result<std::vector<StoredObject>> list(std::string_view hex_prefix,
+                                                 std::vector<Error>* unread = nullptr) = 0;
 };
 
 /// An object's place below a cache directory, and its name in a bundle: "objects/ab/abcdef…".

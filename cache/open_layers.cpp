@@ -36,7 +36,7 @@ void Cache::State::refuse(Layer layer, const Error& error) {
 
 void Cache::State::open_user_layers() {
   for (const auto& path : options.directories) {
-    auto directory = Directory::open(path, Trust::kOwn);
+    auto directory = Directory::open(path, Trust::kOwn, options.readers);
     if (!directory) {
       refuse({LayerKind::kUser, path.string()}, directory.error());
       continue;

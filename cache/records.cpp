@@ -114,6 +114,11 @@ void Records::clear_journal() {
   journal_.clear();
 }
 
+void Records::forget_miss(const JournalRow& row) {
+  const std::lock_guard lock(mutex_);
+  journal_.erase(Shape(row.family, row.shape_json, row.target));
+}
+
 std::optional<std::string> Records::memo(std::string_view name) const {
   const std::lock_guard lock(mutex_);
   const auto found = memos_.find(name);

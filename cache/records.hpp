@@ -32,6 +32,7 @@ class Records {
   void record(const JournalRow& row);
   std::vector<JournalRow> journal() const;
   void clear_journal();
+  void forget_miss(const JournalRow& row);
 
   std::optional<std::string> memo(std::string_view name) const;
   void remember_memo(std::string_view name, std::string_view value);

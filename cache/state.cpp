@@ -222,6 +222,15 @@ void Cache::State::remember_maker_failure(const KeyRecord& key, const Error& err
   remember(failure);
 }
 
+// The holder may itself wait for the fleet, twice a compile, before its own.
+Turn::Patience Cache::State::patience() const {
+  Turn::Patience patience;
+  const std::chrono::seconds compile = compile_limit(options);
+  patience.stage = 2 * compile;
+  patience.whole = 4 * compile;
+  return patience;
+}
+
 Result<Hit> Cache::State::make(const KeyRecord& key, const Maker& maker) {
   if (auto failure = remembered_failure(key.key)) {
     reporter.count("failure_served");
@@ -233,7 +242,7 @@ Result<Hit> Cache::State::make(const KeyRecord& key, const Maker& maker) {
     const Stopwatch watch;
     turn.emplace(Turn::take(
         *user->directory, key.key, reporter, [&] { return (found = look_up(key)).has_value(); },
-        Turn::Patience{}));
+        patience()));
     if (turn->waited()) metrics.record(Timing::kWaitProcess, watch.elapsed());
   } else {
     // A thread that led before this one may have made it.

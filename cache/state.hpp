@@ -28,6 +28,7 @@
 #include "cache/reporter.hpp"
 #include "cache/store.hpp"
 #include "cache/trusted_keys.hpp"
+#include "cache/turn.hpp"
 
 namespace broach::cache {
 
@@ -80,6 +81,9 @@ struct Cache::State {
 
   /// The keys whose signatures count, read when they are first asked for.
   const TrustedKeys& trusted_keys();
+
+  /// How long this process waits for another's compile.
+  Turn::Patience patience() const;
 
   bool can_write() { return user && user->writable; }
   bool distrusted(const Key& key);

@@ -203,9 +203,21 @@ Result<StoredHead> Store::read_head(const Key& key) {
 Result<void> Store::put_once(const Key& key, std::span<const std::byte> encoded) {
   const auto scratch = directory_.folder(kScratch, IfMissing::kCreate);
   if (!scratch) return scratch.error();
+  // Where a temporary file can be written, what is denied is one folder of 256.
+  const auto of_shelf = [&](Error error) {
+    if (error.code == ErrorCode::kDenied &&
+        faccessat((*scratch)->get(), ".", W_OK | X_OK, AT_EACCESS) == 0) {
+      error.code = ErrorCode::kIo;
+      error.detail = kShelf;
+    }
+    return error;
+  };
   const auto folder = shelf(key, IfMissing::kCreate);
-  if (!folder) return folder.error();
-  return publish_file((*scratch)->get(), (*folder)->get(), key.hex(), encoded, path_of(key));
+  if (!folder) return of_shelf(folder.error());
+  auto stored = publish_file((*scratch)->get(), (*folder)->get(), key.hex(), encoded, path_of(key),
+                             directory_.file_mode());
+  if (!stored) return of_shelf(stored.error());
+  return stored;
 }
 
 Result<void> Store::put(const Key& key, std::span<const std::byte> encoded) {
@@ -277,7 +289,8 @@ bool Store::set_aside_file(const Key& key, const OpenFile* file, std::string_vie
   return true;
 }
 
-Result<std::vector<StoredObject>> Store::list(std::string_view hex_prefix) {
+Result<std::vector<StoredObject>> Store::list(std::string_view hex_prefix,
+                                              std::vector<Error>* unread) {
   std::vector<StoredObject> objects;
   const auto top = directory_.folder(kObjects, IfMissing::kFail);
   if (!top) {
@@ -289,24 +302,33 @@ Result<std::vector<StoredObject>> Store::list(std::string_view hex_prefix) {
   for (const std::string& label : *shelves) {
     const std::size_t common = std::min(label.size(), hex_prefix.size());
     if (hex_prefix.substr(0, common) != label.substr(0, common)) continue;
-    const auto folder = directory_.folder(fmt::format("{}/{}", kObjects, label), IfMissing::kFail);
-    if (!folder) continue;
-    const auto names = names_in((*folder)->get(), (directory_.path() / kObjects / label).string());
-    if (!names) return names.error();
-    for (const std::string& name : *names) {
-      if (!name.starts_with(hex_prefix) || !name.starts_with(label)) continue;
-      const auto key = Key::from_hex(name);
-      struct stat status {};
-      if (!key || fstatat((*folder)->get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
-        continue;
-      }
-      const std::int64_t used = std::int64_t{status.st_atim.tv_sec} * 1000;
-      objects.push_back({*key, static_cast<std::uint64_t>(status.st_size), used});
-    }
+    const auto read = list_shelf(label, hex_prefix, objects);
+    if (read || read.error().code == ErrorCode::kNotFound) continue;  // Removed meanwhile.
+    reporter_.fault("shelf_unread", read.error(), "what it holds is not listed; other folders are");
+    if (unread != nullptr) unread->push_back(read.error());
   }
   std::sort(objects.begin(), objects.end(),
             [](const StoredObject& a, const StoredObject& b) { return a.key < b.key; });
   return objects;
+}
+
+Result<void> Store::list_shelf(const std::string& label, std::string_view hex_prefix,
+                               std::vector<StoredObject>& objects) {
+  const auto folder = directory_.folder(fmt::format("{}/{}", kObjects, label), IfMissing::kFail);
+  if (!folder) return folder.error();
+  const auto names = names_in((*folder)->get(), (directory_.path() / kObjects / label).string());
+  if (!names) return names.error();
+  for (const std::string& name : *names) {
+    if (!name.starts_with(hex_prefix) || !name.starts_with(label)) continue;
+    const auto key = Key::from_hex(name);
+    struct stat status {};
+    if (!key || fstatat((*folder)->get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
+      continue;
+    }
+    const std::int64_t used = std::int64_t{status.st_atim.tv_sec} * 1000;
+    objects.push_back({*key, static_cast<std::uint64_t>(status.st_size), used});
+  }
+  return {};
 }
 
 std::size_t Store::sweep() {

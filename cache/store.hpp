@@ -25,6 +25,9 @@ namespace broach::cache {
 
 enum class Access : std::uint8_t { kReadWrite, kReadOnly };
 
+/// The detail of an error that is one folder's of objects, not the directory's.
+inline constexpr std::string_view kShelf = "shelf";
+
 /// The objects of one directory: one file a key, found by name alone.
 ///
 /// Faults of the file system are reported and are misses; a damaged object is set aside.
@@ -51,7 +54,7 @@ class Store : public ObjectSource {
 
   /// Stores an encoded object durably; readers see the whole of it or nothing.
   ///
-  /// Errors:  the operating system's, reported already.
+  /// Errors:  the operating system's; kIo with detail kShelf where only this key's folder refuses.
   Result<void> put(const Key& key, std::span<const std::byte> encoded);
 
   /// Errors:  the operating system's; removing what is not there succeeds.
@@ -64,7 +67,8 @@ class Store : public ObjectSource {
 
   void set_aside(const Key& key, std::string_view why);
 
-  Result<std::vector<StoredObject>> list(std::string_view hex_prefix = "") override;
+  Result<std::vector<StoredObject>> list(std::string_view hex_prefix = "",
+                                         std::vector<Error>* unread = nullptr) override;
 
   /// Removes what dead writers left; says how many files.
   std::size_t sweep();
@@ -86,6 +90,8 @@ class Store : public ObjectSource {
   enum class LoadFor : std::uint8_t { kUse, kCheck };
   Result<std::optional<Object>> load_checked(
       const Key& key, LoadFor purpose, const std::function<Result<void>(const Object&)>& fits);
+  Result<void> list_shelf(const std::string& label, std::string_view hex_prefix,
+                          std::vector<StoredObject>& objects);
   Result<void> put_once(const Key& key, std::span<const std::byte> encoded);
   bool set_aside_file(const Key& key, const OpenFile* file, std::string_view why);
   bool known_bad(const Key& key);

@@ -19,6 +19,7 @@ namespace broach::cache {
 namespace {
 
 constexpr std::string_view kSuffix = ".pub";
+constexpr std::string_view kWhat = "directory of trusted keys";
 constexpr std::uint64_t kMaxFileBytes = 4096;
 // Every key costs a file at start-up; a directory with more is not one of keys.
 constexpr std::size_t kMaxKeys = 256;
@@ -56,7 +57,7 @@ void TrustedKeys::load_directory(const std::filesystem::path& path) {
         fmt::format("directory of trusted keys \"{}\" is not an absolute path", name));
     return;
   }
-  const auto folder = open_checked_directory(path, "directory of trusted keys", Trust::kInstalled);
+  const auto folder = open_trusted_directory(path, {Trust::kInstalled, kWhat});
   if (!folder) {
     if (folder.error().code != ErrorCode::kNotFound) problems_.push_back(folder.error().message);
     return;
@@ -124,7 +125,7 @@ Result<std::filesystem::path> trust_key(const std::filesystem::path& directory,
 }
 
 Result<void> distrust_key(const std::filesystem::path& directory, std::string_view id) {
-  const auto folder = open_checked_directory(directory, "directory of trusted keys", Trust::kOwn);
+  const auto folder = open_trusted_directory(directory, {Trust::kOwn, kWhat});
   if (!folder) return folder.error();
   const auto names = names_in(folder->get(), directory.string());
   if (!names) return names.error();

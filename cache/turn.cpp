@@ -61,6 +61,7 @@ class Watch {
     const Clock::time_point now = Clock::now();
     if (now < next_look_) return false;
     next_look_ = now + kLookEvery;
+    if (now - started_ > patience_.whole) return true;
     const auto text = FileLock::held_text(folder, key_.hex());
     if (!text) return false;
     if (text != last_text_) {

@@ -16,18 +16,20 @@ namespace broach::cache {
 
 /// The right to make one key, among all processes that share a directory.
 ///
-/// Waiting follows the holder, not a clock: it ends when the object is there, when the holder lets
-/// go or dies, or when the holder does not move (its process is stopped, or one stage lasts longer
-/// than any compile may). In the last case, and where the file system has no locks, the caller
-/// makes its own copy without the lock.
+/// Waiting follows the holder: it ends when the object is there, when the holder lets go or dies,
+/// or when the holder does not move (its process is stopped, or one stage lasts longer than any
+/// compile may). A clock bounds it too, as a small multiple of one compile: whatever a holder says
+/// of itself, a caller's wait ends. In the last cases, and where the file system has no locks, the
+/// caller makes its own copy without the lock.
 ///
 /// Threads: one at a time.
 class Turn {
  public:
   struct Patience {
-    std::chrono::milliseconds stopped{2'000};  ///< A holder that is stopped or gone.
-    std::chrono::minutes stage{30};            ///< A holder whose stage does not change.
-    std::chrono::seconds notice{5};            ///< Until people are told who is waited for.
+    std::chrono::milliseconds stopped{2'000};    ///< A holder that is stopped or gone.
+    std::chrono::milliseconds stage{600'000};    ///< A holder whose stage does not change.
+    std::chrono::milliseconds whole{1'200'000};  ///< Any holders, one after another.
+    std::chrono::seconds notice{5};              ///< Until people are told who is waited for.
   };
 
   /// Waits; `found` looks for the object and ends the wait when it returns true.

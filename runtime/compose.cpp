@@ -39,6 +39,7 @@ cache::CacheOptions cache_options(const Options& options) {
   cache.trusted_keys.assign(options.trusted_keys.begin(), options.trusted_keys.end());
   cache.byte_budget = options.cache_bytes;
   cache.object_budget = options.cache_objects;
+  cache.compile_limit = std::chrono::seconds(options.compile_time_limit_s);
   cache.signing_key = options.signing_key;
   for (const RemoteCache& remote : options.remotes) {
     cache.remotes.push_back({remote.url, remote.secret, remote.secret_file, remote.certificates,
@@ -64,8 +65,10 @@ specializer::CompilersOptions compilers_options(const Options& options) {
   return compilers;
 }
 
-specializer::Forge open_forge(const Options& options) {
-  std::shared_ptr<cache::Cache> cache = cache::Cache::open(cache_options(options));
+specializer::Forge open_forge(const Options& options, cache::Readers readers) {
+  cache::CacheOptions layers = cache_options(options);
+  layers.readers = readers;
+  std::shared_ptr<cache::Cache> cache = cache::Cache::open(std::move(layers));
   auto compilers =
       std::make_shared<specializer::Compilers>(compilers_options(options), memo_in(cache));
   return specializer::Forge(std::move(cache), std::move(compilers));

@@ -18,8 +18,9 @@ cache::CacheOptions cache_options(const Options& options);
 specializer::CompilersOptions compilers_options(const Options& options);
 
 /// A cache, the compilers that remember their identities in it, and the forge over both. Opens no
-/// device and no compiler.
-specializer::Forge open_forge(const Options& options);
+/// device and no compiler. `readers` may read what the writable directory gets.
+specializer::Forge open_forge(const Options& options,
+                              cache::Readers readers = cache::Readers::kOwner);
 
 /// A forge over the cache of another one, with the compilers that these options name.
 specializer::Forge forge_beside(const specializer::Forge& forge, const Options& options);

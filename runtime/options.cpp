@@ -11,10 +11,15 @@
 namespace broach {
 namespace {
 
+// A privileged program (setuid, setgid, file capabilities) was started by somebody with fewer
+// rights, who chose its environment: then every variable reads as if it were not set.
 std::string variable(const char* name) {
-  const char* value = std::getenv(name);
+  const char* value = secure_getenv(name);
   return value == nullptr ? std::string() : std::string(value);
 }
+
+// Where compilers are looked for then.
+constexpr const char* kFixedSearchPath = "/usr/local/bin:/usr/bin:/bin";
 
 /// The parts of a colon-separated list that are not empty.
 std::vector<std::string> path_list(const std::string& text) {
@@ -137,6 +142,7 @@ Options Options::from_environment() {
   options.hiprtc_prefix = variable("BROACH_HIPRTC_PREFIX");
   options.host_compiler = variable("BROACH_CXX");
   options.search_path = variable("PATH");
+  if (options.search_path.empty()) options.search_path = kFixedSearchPath;
   read_number("BROACH_JOBS", options.jobs, options.problems);
   read_number("BROACH_COMPILE_TIME_LIMIT", options.compile_time_limit_s, options.problems);
   read_number("BROACH_COMPILE_MEMORY_LIMIT", options.compile_memory_limit_bytes, options.problems);

@@ -34,6 +34,7 @@ class Obtaining {
 
   Result<Artifact> run(OnMiss on_miss) {
     auto compiler = steps_.identity(plan_.target);
+    // Whatever keeps the compiler from saying who it is: no compiler, no process, no scratch.
     if (!compiler) return without_compilers(compiler.error(), on_miss);
     const cache::KeyRecord key = key_of(plan_, compiler->key_text);
     if (on_miss == OnMiss::kRefuse) {
@@ -106,7 +107,6 @@ class Obtaining {
   // Serves what some compiler made of this very plan: the key's other fields are all the same, and
   // which compiler it was cannot matter where there is none. Reads the index, so it is slower.
   Result<Artifact> without_compilers(Error missing, OnMiss on_miss) const {
-    if (missing.code != ErrorCode::kCompilerMissing) return missing;
     if (auto entries = cache_.entries()) {
       for (const cache::KeyRecord& key : made_by_any_compiler(cache_, *entries, plan_)) {
         if (auto hit = cache_.find(key)) return served(std::move(*hit));

@@ -16,8 +16,9 @@ struct ObtainSteps {
 
 /// Looks a plan up, else compiles it, reads its limits and publishes it.
 ///
-/// A binary is published only under the key of the compiler that made it. Where no compiler can be
-/// found, a binary that any compiler made of the same plan serves.
+/// A binary is published only under the key of the compiler that made it. Where no compiler's
+/// identity can be learnt, for whatever reason, a binary that any compiler made of the same plan
+/// serves.
 ///
 /// Errors:  as Forge::obtain; the cache remembers those that would come again.
 Result<Artifact> obtain(cache::Cache& cache, const ObtainSteps& steps, const Plan& plan,

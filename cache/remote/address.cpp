@@ -160,10 +160,9 @@ Result<Address> parse_address(std::string_view url) {
       std::find_if(std::begin(kSchemes), std::end(kSchemes),
                    [&](const Scheme& known) { return url.starts_with(known.prefix); });
   if (scheme == std::end(kSchemes)) {
-    const std::size_t colon = url.find("://");
-    return bad(colon == std::string_view::npos
-                   ? "has no scheme"
-                   : fmt::format("has the scheme \"{}\"", url.substr(0, colon)));
+    // Not shown: a URL that is mistyped may begin with its user and password.
+    return bad(url.find("://") == std::string_view::npos ? "has no scheme"
+                                                         : "begins with another scheme");
   }
   if (!plain(url)) return bad("holds a space or a control character");
   Address address;
@@ -183,6 +182,12 @@ Result<Address> parse_address(std::string_view url) {
   const std::string_view tail = rest.substr(authority_end);
   const std::size_t question = std::min(tail.find('?'), tail.size());
   const std::string_view path = tail.substr(0, question);
+  // The name of a remote shows its path, and a password with a slash in it would end up there.
+  if (path.find('@') != std::string_view::npos) {
+    return bad(
+        "has an @ behind its first slash; in a password write %2F for a slash, in a path "
+        "%40 for an @");
+  }
   if (auto read = read_path(path, tail.substr(std::min(question + 1, tail.size())), address);
       !read) {
     return read.error();

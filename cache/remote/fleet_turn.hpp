@@ -13,9 +13,9 @@ namespace broach::cache::remote {
 
 /// How long a process waits for another machine's.
 struct LeasePatience {
-  std::chrono::minutes stage{10};  ///< A holder whose stage does not change.
-  std::chrono::minutes whole{30};  ///< Any holders, one after another.
-  std::chrono::seconds notice{5};  ///< Until people are told who is waited for.
+  std::chrono::milliseconds stage{300'000};  ///< A holder whose stage does not change.
+  std::chrono::milliseconds whole{600'000};  ///< Any holders, whatever their stages say.
+  std::chrono::seconds notice{5};            ///< Until people are told who is waited for.
 };
 
 /// How a process came out of asking for a key's lease.

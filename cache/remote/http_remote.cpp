@@ -16,14 +16,22 @@ struct HttpRemote::Exchange {
   Deadline& deadline;
   std::string_view body{};  ///< What is still to be sent.
   std::string received{};
+  std::uint64_t header_bytes = 0;
   bool too_long = false;
 };
 
 namespace {
 
-std::size_t on_header(char*, std::size_t size, std::size_t count, void* deadline) {
-  static_cast<Deadline*>(deadline)->progress();
-  return size * count;
+// Headers, those of "100 Continue" and trailers included: curl keeps them all.
+constexpr std::uint64_t kMaxHeaderBytes = 256 * 1024;
+
+template <class Exchange>
+std::size_t on_header(char*, std::size_t size, std::size_t count, void* to) {
+  auto& exchange = *static_cast<Exchange*>(to);
+  exchange.deadline.progress();
+  exchange.header_bytes += size * count;
+  exchange.too_long = exchange.header_bytes > kMaxHeaderBytes;
+  return exchange.too_long ? 0 : size * count;
 }
 
 template <class Exchange>
@@ -86,8 +94,8 @@ Result<long> HttpRemote::run(const KeyRecord& key, Exchange& exchange) {
   handle->reset(access_);
   const std::string url = object_url(access_.address, key);
   handle->set(CURLOPT_URL, url.c_str());
-  handle->set(CURLOPT_HEADERFUNCTION, &on_header);
-  handle->set(CURLOPT_HEADERDATA, static_cast<void*>(&exchange.deadline));
+  handle->set(CURLOPT_HEADERFUNCTION, &on_header<Exchange>);
+  handle->set(CURLOPT_HEADERDATA, static_cast<void*>(&exchange));
   handle->set(CURLOPT_WRITEFUNCTION, &on_body<Exchange>);
   handle->set(CURLOPT_WRITEDATA, static_cast<void*>(&exchange));
   handle->set(CURLOPT_MAXFILESIZE_LARGE, static_cast<curl_off_t>(kMaxValueBytes));
@@ -114,7 +122,8 @@ Result<long> HttpRemote::run(const KeyRecord& key, Exchange& exchange) {
   const auto done = handle->perform(exchange.deadline, name());
   if (exchange.too_long) {
     return Error{ErrorCode::kUnsupported,
-                 fmt::format("{} sends a value of more than {} bytes", name(), kMaxValueBytes),
+                 fmt::format("{} sends a value of more than {} bytes, or headers of more than {}",
+                             name(), kMaxValueBytes, kMaxHeaderBytes),
                  "too_long"};
   }
   if (!done) return done.error();

@@ -2,6 +2,7 @@
 
 #include <hiredis/hiredis.h>
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/core.h>
@@ -13,6 +14,10 @@ namespace {
 
 // What a value's reply has besides the value.
 constexpr std::uint64_t kReplyHeadBytes = 64;
+
+// The first line of a reply: a length, a number, or what Redis has to say of an error. The reader
+// looks for its end from its beginning each time, so that an endless one would cost ever more.
+constexpr std::uint64_t kMaxLineBytes = 16 * 1024;
 
 // The kinds that the commands sent here are answered with. An array makes the reader reserve what
 // the peer says, so that it is turned down before the reader sees it.
@@ -56,6 +61,14 @@ Result<std::optional<Reply>> ReplyReader::take(std::string_view bytes) {
   if (fed_bytes_ == 0 && !may_begin_reply(bytes.front())) {
     return broken("does not answer as Redis does");
   }
+  if (!line_ended_) {
+    const std::size_t end = bytes.find('\n');
+    line_ended_ = end != std::string_view::npos;
+    if (fed_bytes_ + std::min(end, bytes.size()) > kMaxLineBytes) {
+      return Error{ErrorCode::kUnsupported,
+                   fmt::format("sends a line of more than {} bytes", kMaxLineBytes), "too_long"};
+    }
+  }
   fed_bytes_ += bytes.size();
   if (fed_bytes_ > kMaxValueBytes + kReplyHeadBytes) {
     return Error{ErrorCode::kUnsupported,
@@ -70,6 +83,7 @@ Result<std::optional<Reply>> ReplyReader::take(std::string_view bytes) {
   const std::unique_ptr<void, decltype(&freeReplyObject)> reply(raw, &freeReplyObject);
   if (reader_->pos != reader_->len) return broken("sends more than was asked for");
   fed_bytes_ = 0;
+  line_ended_ = false;
   return std::optional<Reply>(to_reply(*static_cast<const redisReply*>(raw)));
 }
 

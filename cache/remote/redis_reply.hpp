@@ -23,8 +23,8 @@ struct Reply {
 };
 
 /// Puts a reply together from the pieces that a connection brings. hiredis reads the protocol; what
-/// no command here is answered with, and what would make it reserve memory on a peer's word, is
-/// turned down.
+/// no command here is answered with, what would make it reserve memory on a peer's word, and a line
+/// that does not end, are turned down.
 ///
 /// Threads: one at a time.
 class ReplyReader {
@@ -46,6 +46,7 @@ class ReplyReader {
 
   std::unique_ptr<redisReader, FreeReader> reader_;
   std::uint64_t fed_bytes_ = 0;  ///< Of the reply that is being read.
+  bool line_ended_ = false;      ///< Its first line is whole.
 };
 
 }  // namespace broach::cache::remote

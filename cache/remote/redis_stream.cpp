@@ -90,7 +90,9 @@ Result<Reply> RedisStream::ask(std::span<const std::string_view> words, Deadline
                    reply.error().detail};
     }
     if (reply->has_value()) return std::move(**reply);
-    // Only a reply of many pieces makes progress: signing in shares the time to the first byte.
+    // A peer that never lets this wait is bound by the clock all the same.
+    if (deadline.passed()) return gave_up(deadline, peer_);
+    // Only a reply of many parts makes progress: signing in shares the time to the first byte.
     deadline.progress();
   }
 }
@@ -107,7 +109,9 @@ Result<void> RedisStream::send(std::string_view bytes, Deadline& deadline) {
     if (code != CURLE_OK) return closed();
     bytes.remove_prefix(sent);
     // What the kernel took of a large value is progress; a small command is gone at once.
-    if (!bytes.empty()) deadline.progress();
+    if (bytes.empty()) return {};
+    if (deadline.passed()) return gave_up(deadline, peer_);
+    deadline.progress();
   }
   return {};
 }

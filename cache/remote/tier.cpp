@@ -1,18 +1,21 @@
 #include "cache/remote/tier.hpp"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <exception>
 #include <filesystem>
-#include <fstream>
 #include <utility>
 
 #include <fmt/core.h>
 
+#include "cache/file.hpp"
 #include "cache/remote/address.hpp"
 #include "cache/remote/envelope.hpp"
+#include "cache/remote/printable.hpp"
 #include "cache/remote/remote.hpp"
+#include "cache/trusted_path.hpp"
 
 namespace broach::cache::remote {
 namespace {
@@ -35,15 +38,44 @@ std::chrono::milliseconds or_default(std::chrono::milliseconds chosen,
   return chosen.count() > 0 ? chosen : otherwise;
 }
 
-// The file's first line: what wrote the file may have ended it with a newline.
+// Longer than any password or token, and short enough not to matter.
+constexpr std::uint64_t kMaxSecretBytes = 64 * 1024;
+
+// The file's first line: what wrote the file may have ended it with a newline. The file's name is
+// never shown: somebody may have put the secret itself in its place.
 Result<std::string> read_secret_file(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  std::string line;
-  if (!std::getline(file, line) || line.empty()) {
-    return Error{ErrorCode::kIo,
-                 fmt::format("its secret cannot be read from {}, or is empty", path.string()), ""};
+  const auto refused = [](std::string_view why, const Error& cause) {
+    return Error{cause.code,
+                 fmt::format("the file that holds its secret (BROACH_REMOTE_TOKEN_FILE) {}", why),
+                 cause.detail};
+  };
+  const auto file = open_trusted_file(path, {Trust::kInstalled, "secret file"});
+  if (!file) {
+    if (file.error().detail == kUnsafe) {
+      return refused(
+          "could be changed by others: it and every directory above it must be this "
+          "user's or root's and not writable by others",
+          file.error());
+    }
+    if (file.error().code == ErrorCode::kDamaged) {
+      return refused("is not a regular file", file.error());
+    }
+    return refused(fmt::format("cannot be opened ({})", file.error().detail), file.error());
   }
+  const auto size = static_cast<std::uint64_t>(file->status.st_size);
+  if (size > kMaxSecretBytes) return refused("is too long for one", {ErrorCode::kIo, "", ""});
+  const auto bytes = read_bytes(file->fd, 0, size, "the secret file");
+  if (!bytes) return refused("cannot be read", bytes.error());
+  std::string line(reinterpret_cast<const char*>(bytes->data()), bytes->size());
+  line.resize(std::min(line.find('\n'), line.size()));
+  if (line.empty()) return refused("is empty", {ErrorCode::kIo, "", ""});
   return line;
+}
+
+// curl opens it by itself, and would wait for a pipe.
+bool is_regular_file(const std::string& path) {
+  struct stat status {};
+  return stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
 }
 
 }  // namespace
@@ -52,6 +84,7 @@ Tier::Tier(const CacheOptions& options, Credentials credentials, Reporter& repor
     : reporter_(reporter),
       credentials_(std::move(credentials)),
       drain_(or_default(options.upload_drain, kDrain)),
+      patience_{compile_limit(options), 2 * compile_limit(options)},
       owner_(getpid()) {}
 
 TierHandle Tier::open(const CacheOptions& options, Credentials credentials, Reporter& reporter) {
@@ -105,6 +138,11 @@ Tier::Member Tier::open_member(const RemoteOptions& options) const {
   // In a header line it would be a line of its own.
   if (std::any_of(secret.begin(), secret.end(), [](unsigned char c) { return c < 0x20; })) {
     member.why = "its secret holds a control character";
+    return member;
+  }
+  if (!options.certificates.empty() && !is_regular_file(options.certificates)) {
+    member.why = fmt::format("its file of authorities, {}, is not a regular file that can be read",
+                             printable(options.certificates));
     return member;
   }
   auto opened = open_remote({std::move(*address), std::move(secret), options.certificates});
@@ -172,8 +210,7 @@ Tier::Turn Tier::take_turn(const KeyRecord& key, const std::function<bool()>& lo
   if (!here()) return turn;
   turn.tier_ = this;
   if (board_ == nullptr) return turn;
-  const FleetTurn came =
-      take_fleet_turn(key, *board_, *keeper_, reporter_, LeasePatience{}, look, stage);
+  const FleetTurn came = take_fleet_turn(key, *board_, *keeper_, reporter_, patience_, look, stage);
   turn.served_ = came == FleetTurn::kServed;
   if (came == FleetTurn::kMine) turn.lease_ = key.key;
   return turn;

@@ -120,6 +120,7 @@ class Tier {
   Reporter& reporter_;
   const Credentials credentials_;
   const std::chrono::milliseconds drain_;
+  const LeasePatience patience_;
   const pid_t owner_;
   std::vector<Member> members_;
   Peer* board_ = nullptr;  ///< The first that has leases and may be written.

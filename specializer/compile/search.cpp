@@ -1,12 +1,15 @@
 #include "specializer/compile/search.hpp"
 
 #include <dlfcn.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <span>
 
+#include "cache/trusted_path.hpp"
 #include "specializer/compile/loader_directories.hpp"
 
 namespace broach::specializer {
@@ -40,16 +43,49 @@ bool is_file(const fs::path& path) {
   return fs::is_regular_file(path, ignored);
 }
 
+fs::path own_directory() {
+  Dl_info info;
+  if (::dladdr(reinterpret_cast<const void*>(&find_worker), &info) == 0) return {};
+  std::error_code error;
+  const fs::path real = fs::canonical(info.dli_fname, error);
+  return error ? fs::path() : real.parent_path();
+}
+
+// The owner of the file that holds this code: what is theirs runs here anyway.
+std::optional<uid_t> own_files_owner() {
+  Dl_info info;
+  struct stat status {};
+  if (::dladdr(reinterpret_cast<const void*>(&find_worker), &info) == 0 ||
+      ::stat(info.dli_fname, &status) != 0) {
+    return std::nullopt;
+  }
+  return status.st_uid;
+}
+
+// Whether a program or library may run with this process's rights; else why not.
+Result<void> may_run(const fs::path& path, std::string_view what) {
+  const auto file = cache::open_trusted_file(
+      path, {cache::Trust::kInstalled, what, cache::IfMissing::kFail, 0, own_files_owner()});
+  // What cannot be read can still be run.
+  if (file || file.error().detail != cache::kUnsafe) return {};
+  return file.error();
+}
+
 // Collects candidates in search order, until it has what was asked for.
 class Search {
  public:
-  explicit Search(Extent extent) : extent_(extent) {}
+  Search(Extent extent, std::string_view what) : extent_(extent), what_(what) {}
 
   bool done() const { return extent_ == Extent::kFirst && !found_.files.empty(); }
 
   void look_at(const fs::path& path) {
     found_.tried.push_back(path.string());
     if (!is_file(path)) return;
+    if (const auto safe = may_run(path, what_); !safe) {
+      found_.tried.back() += ": not used";
+      found_.refused.push_back(safe.error().message);
+      return;
+    }
     if (extent_ == Extent::kAll) {
       // A file under two names is one candidate.
       std::error_code error;
@@ -73,19 +109,22 @@ class Search {
 
  private:
   Extent extent_;
+  std::string_view what_;
   Candidates found_;
   std::vector<fs::path> seen_;
 };
 
+// A compiler that an option names is trusted by being chosen.
 Candidates only(const fs::path& path) {
-  Search search(Extent::kFirst);
-  search.look_at(path);
-  return search.take();
+  Candidates chosen;
+  chosen.tried.push_back(path.string());
+  if (is_file(path)) chosen.files.push_back(path);
+  return chosen;
 }
 
 Candidates look_for_library(std::span<const std::string_view> names,
                             std::initializer_list<const char*> usual_places, Extent extent) {
-  Search search(extent);
+  Search search(extent, "compiler");
   std::vector<fs::path> directories;
   add_loader_directories(directories);
   search.look(directories, names);
@@ -109,7 +148,7 @@ std::vector<fs::path> absolute_parts(std::string_view search_path) {
 }
 
 Candidates look_on_path(std::string_view search_path, Extent extent) {
-  Search search(extent);
+  Search search(extent, "compiler");
   const std::vector<fs::path> directories = absolute_parts(search_path);
   for (const std::string_view name : kHostNames) {
     search.look(directories, std::span(&name, 1));
@@ -119,14 +158,6 @@ Candidates look_on_path(std::string_view search_path, Extent extent) {
   std::erase_if(found.files,
                 [](const fs::path& file) { return ::access(file.c_str(), X_OK) != 0; });
   return found;
-}
-
-fs::path own_directory() {
-  Dl_info info;
-  if (::dladdr(reinterpret_cast<const void*>(&find_worker), &info) == 0) return {};
-  std::error_code error;
-  const fs::path real = fs::canonical(info.dli_fname, error);
-  return error ? fs::path() : real.parent_path();
 }
 
 }  // namespace
@@ -141,7 +172,7 @@ Candidates find_compiler(CompilerKind kind, const CompilersOptions& options, Ext
       if (options.hiprtc_prefix.empty()) {
         return look_for_library(kHiprtcNames, {"/opt/rocm/lib"}, extent);
       }
-      Search search(extent);
+      Search search(extent, "compiler");
       for (const std::string_view part : kPrefixDirectories) {
         const fs::path directory = options.hiprtc_prefix / part;
         search.look(std::span(&directory, 1), kHiprtcNames);
@@ -156,27 +187,30 @@ Candidates find_compiler(CompilerKind kind, const CompilersOptions& options, Ext
 }
 
 Candidates find_worker(const CompilersOptions& options) {
-  if (!options.worker.empty()) return only(options.worker);
+  Search search(Extent::kFirst, "compile worker");
+  if (!options.worker.empty()) {
+    search.look_at(options.worker);
+    return search.take();
+  }
   std::vector<fs::path> directories;
-  std::error_code error;
-  const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  std::vector<fs::path> homes;
-  if (!error) homes.push_back(program.parent_path());
-  if (const fs::path own = own_directory(); !own.empty()) add_once(homes, own);
-  for (const fs::path& home : homes) {
+  const auto add_home = [&](const fs::path& home) {
     add_once(directories, home);
     add_once(directories, home / "../libexec/broach");
     add_once(directories, home / "../../libexec/broach");  // Libraries in lib/x86_64-linux-gnu.
     add_once(directories, home / "../bin");
-  }
+  };
+  if (const fs::path own = own_directory(); !own.empty()) add_home(own);
   // A program that broach is linked into may live anywhere: the place broach was configured to be
-  // installed to, and then wherever its command is on the search path.
+  // installed to comes before the program's own, and then wherever its command is on the search
+  // path.
   add_once(directories, fs::path(BROACH_LIBEXECDIR) / "broach");
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  if (!error) add_home(program.parent_path());
   for (const fs::path& part : absolute_parts(options.search_path)) {
     add_once(directories, part / "../libexec/broach");
   }
   constexpr std::array<std::string_view, 1> kNames = {"broach-rtc"};
-  Search search(Extent::kFirst);
   search.look(directories, kNames);
   return search.take();
 }
@@ -187,6 +221,9 @@ Result<std::vector<std::string>> prefix_command(const fs::path& prefix) {
     const fs::path loader = prefix / part;
     tried += loader.string() + "\n";
     if (!is_file(loader)) continue;
+    if (const auto safe = may_run(loader, "loader of the hiprtc prefix"); !safe) {
+      return Error{ErrorCode::kCompilerMissing, safe.error().message, tried};
+    }
     std::string library_path;
     for (const std::string_view directory : kPrefixDirectories) {
       if (!library_path.empty()) library_path += ':';

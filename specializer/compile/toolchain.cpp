@@ -39,6 +39,11 @@ std::string_view remedy_for(CompilerKind kind) {
   return "install a C++ compiler or name one (BROACH_CXX)";
 }
 
+// What was found and may not run explains more than what was not found.
+std::string refused_words(const Candidates& found) {
+  return found.refused.empty() ? "" : "; " + found.refused.front();
+}
+
 std::string joined(std::span<const std::string> lines) {
   std::string text;
   for (const std::string& line : lines) text += line + "\n";
@@ -140,7 +145,8 @@ Result<Worker> Toolchain::start() {
     return Error{ErrorCode::kCompilerMissing,
                  "the compile worker broach-rtc is not among " +
                      std::to_string(workers.tried.size()) +
-                     " places; name it (BROACH_WORKER) or install it beside the library",
+                     " places; name it (BROACH_WORKER) or install it beside the library" +
+                     refused_words(workers),
                  joined(workers.tried)};
   }
   const Candidates found = find_compiler(kind_, options_, Extent::kAll);
@@ -160,7 +166,7 @@ Result<Worker> Toolchain::start() {
   return Error{ErrorCode::kCompilerMissing,
                "no " + std::string(words_for(kind_)) + " could be opened (" +
                    std::to_string(found.tried.size()) + " paths tried); " +
-                   std::string(remedy_for(kind_)),
+                   std::string(remedy_for(kind_)) + refused_words(found),
                reasons + joined(found.tried)};
 }
 

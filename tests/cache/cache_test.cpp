@@ -1,6 +1,16 @@
 #include "cache/cache.hpp"
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cache/key_file.hpp"
 #include "tests/cache/samples.hpp"
+#include "tests/cache/signing.hpp"
+#include "tests/support/as_user.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/temp_dir.hpp"
 
@@ -193,6 +203,125 @@ TEST_CASE("verify counts and sets aside what is damaged", "[cache]") {
   REQUIRE(report->findings.size() == 1);
   CHECK(report->findings[0].find(sample_object("b").key.key.hex()) != std::string::npos);
   CHECK(cache->verify()->objects == 2);
+}
+
+TEST_CASE("a folder of objects that cannot be read is said, and the others go on",
+          "[cache][trust]") {
+  if (geteuid() != 0) BROACH_SKIP("giving a folder away needs root");
+  const TempDir dir;
+  const Object lost = sample_object("a");
+  // Two whose keys begin otherwise.
+  std::vector<Object> kept;
+  for (char name = 'b'; kept.size() < 2; ++name) {
+    Object object = sample_object(std::string(1, name));
+    if (object.key.key.bytes[0] != lost.key.key.bytes[0]) kept.push_back(std::move(object));
+  }
+  {
+    Opened cache({dir.path()});
+    cache->publish(lost);
+    cache->publish(kept[0]);
+  }
+  const auto shelf = test::object_path(dir.path(), lost.key.key).parent_path();
+  REQUIRE(lchown(shelf.c_str(), 12345, 12345) == 0);
+  Opened cache({dir.path()});
+  const auto entries = cache->entries();
+  REQUIRE(entries);
+  REQUIRE(!entries->empty());
+  CHECK(std::any_of(entries->begin(), entries->end(),
+                    [&](const Entry& entry) { return entry.key == kept[0].key.key; }));
+  CHECK(cache->counters()["shelf_unread"] > 0);
+  CHECK(cache.told(shelf.string()));
+  const auto report = cache->verify();
+  REQUIRE(report);
+  CHECK(report->objects == 1);
+  CHECK(report->damaged == 0);
+  CHECK(report->unread == 1);
+  REQUIRE(report->findings.size() == 1);
+  CHECK(report->findings[0].find(shelf.string()) != std::string::npos);
+  CHECK(cache->keys_starting_with(kept[0].key.key.hex().substr(0, 4))->size() == 1);
+  // One folder that refuses is not the whole directory.
+  cache->publish(lost);
+  CHECK(cache->counters()["store_failed"] == 1);
+  cache->publish(kept[1]);
+  CHECK(cache->counters()["published"] == 1);
+  CHECK(Opened({dir.path()})->find(kept[1].key));
+  // What the index knew of the folder is not forgotten: it may be readable again.
+  REQUIRE(lchown(shelf.c_str(), 0, 0) == 0);
+  CHECK(Opened({dir.path()})->entries()->size() == 3);
+}
+
+TEST_CASE("verify has a finding for each layer that is named and cannot be used",
+          "[cache][trust]") {
+  const TempDir dir;
+  const TempDir open_to_all;
+  std::filesystem::permissions(open_to_all.path(), std::filesystem::perms(0777));
+  test::write_text(dir.path() / "cut.broach", "no bundle");
+  Opened cache({dir.path() / "own"},
+               {dir.path() / "cut.broach", open_to_all.path(), dir.path() / "missing"});
+  const auto report = cache->verify();
+  REQUIRE(report);
+  CHECK(report->unread == 3);
+  REQUIRE(report->findings.size() == 3);
+  CHECK(report->findings[0].find("cut.broach") != std::string::npos);
+  CHECK(report->findings[1].find("chmod go-w") != std::string::npos);
+  CHECK(report->findings[2].find("missing") != std::string::npos);
+}
+
+TEST_CASE("a layer's small facts are known where it is only read, and not where others can write",
+          "[cache][trust]") {
+  const TempDir dir;
+  const auto image = dir.path() / "image";
+  Opened({image})->remember_memo("compiler/1/host/0123", "g++ 12");
+  CHECK(Opened({}, {image})->memo("compiler/1/host/0123") == "g++ 12");
+  CHECK(Opened({dir.path() / "user"}, {image})->memo("compiler/1/host/0123") == "g++ 12");
+  CHECK_FALSE(Opened({}, {image})->memo("compiler/1/host/4567"));
+  const auto keys = dir.path() / "keys";
+  std::filesystem::create_directory(keys);
+  std::filesystem::permissions(keys, std::filesystem::perms::owner_all);
+  REQUIRE(write_public_key(keys / "a.pub", test::sample_signer(1).public_key()));
+  std::filesystem::permissions(image, std::filesystem::perms(0777));
+  Opened stranger({}, {image}, {keys});
+  CHECK(stranger->layers().back().usable);
+  CHECK_FALSE(stranger->memo("compiler/1/host/0123"));
+}
+
+TEST_CASE("what is filled for everyone serves another user, and the rest stays private",
+          "[cache][trust]") {
+  if (geteuid() != 0) BROACH_SKIP("being another user needs root");
+  const TempDir dir;
+  std::filesystem::permissions(dir.path(), std::filesystem::perms(0755));
+  const Object object = sample_object("a");
+  const auto serves = [&](const std::filesystem::path& layer) {
+    return broach::test::as_user(23456, [&] {
+      Opened cache({}, {layer});
+      return cache->find(object.key).has_value() && cache->memo("name") == "value";
+    });
+  };
+  for (const Readers readers : {Readers::kEveryone, Readers::kOwner}) {
+    CacheOptions options;
+    const auto layer = dir.path() / (readers == Readers::kOwner ? "private" : "image");
+    options.directories = {layer};
+    options.readers = readers;
+    {
+      const auto cache = Cache::open(options);
+      cache->publish(object);
+      cache->remember_memo("name", "value");
+    }
+    CHECK(serves(layer) == (readers == Readers::kEveryone));
+  }
+}
+
+TEST_CASE("a miss that was made is forgotten alone", "[cache][index]") {
+  const TempDir dir;
+  const JournalRow one{"window_rows", "{}", "sm_90a", 1, 10};
+  const JournalRow two{"window_rows", "{}", "gfx90a", 1, 10};
+  Opened cache({dir.path()});
+  cache->record_miss(one);
+  cache->record_miss(two);
+  cache->forget_miss(one);
+  REQUIRE(cache->journal()->size() == 1);
+  CHECK(cache->journal()->front().target == "gfx90a");
+  CHECK(Opened({dir.path()})->journal()->size() == 1);
 }
 
 }  // namespace broach::cache

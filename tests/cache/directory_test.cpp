@@ -107,7 +107,9 @@ TEST_CASE("file systems that other machines can share are known", "[cache][direc
   CHECK(filesystem_named(0x6969).reach == Reach::kNetwork);
   CHECK(filesystem_named(0x65735546).reach == Reach::kNetwork);
   CHECK(filesystem_named(0xEF53).reach == Reach::kLocal);
+  // What is behind an unknown one cannot be told.
   CHECK(filesystem_named(0x12345).name == "unknown");
+  CHECK(filesystem_named(0x12345).reach == Reach::kNetwork);
 }
 
 }  // namespace broach::cache

@@ -12,7 +12,9 @@
 #include <thread>
 #include <vector>
 
+#include "cache/directory.hpp"
 #include "cache/index_schema.hpp"
+#include "cache/reporter.hpp"
 #include "tests/cache/samples.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/child_process.hpp"
@@ -423,6 +425,78 @@ TEST_CASE("those that meet over an empty index file fill it once and set nothing
     CHECK(set_aside == 0);
     CHECK(Opened({dir.path()})->quarantine()->empty());
   }
+}
+
+TEST_CASE("an index with a part that is not ours is set aside", "[cache][index]") {
+  const TempDir dir;
+  fill(dir.path());
+  const std::string endless =
+      "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n";
+  const std::string part = GENERATE_COPY(
+      as<std::string>{},
+      "CREATE TRIGGER slow AFTER INSERT ON entry BEGIN UPDATE entry SET hits = (" + endless +
+          "); END",
+      "CREATE TRIGGER hides AFTER INSERT ON entry BEGIN DELETE FROM entry; END",
+      "DROP TABLE journal; CREATE VIEW journal AS " + endless, "CREATE TABLE more (x)",
+      "CREATE INDEX more ON entry (bytes)", "DROP TABLE receipt",
+      "DROP TABLE receipt; CREATE TABLE receipt (key, device, driver, gates, broach_version, "
+      "created)");
+  CAPTURE(part);
+  sql(dir.path(), part);
+  Opened cache({dir.path()});
+  use(cache);
+  CHECK(cache->counters()["index_set_aside"] == 1);
+  CHECK(cache->entries()->size() == 3);
+}
+
+TEST_CASE("an index of a newer version that has a view is not read", "[cache][index]") {
+  const TempDir dir;
+  fill(dir.path());
+  sql(dir.path(),
+      "PRAGMA user_version = 99; DROP TABLE journal; CREATE VIEW journal AS WITH RECURSIVE n(x) AS "
+      "(SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x AS family, x AS shape, x AS target, x AS "
+      "count, x AS last FROM n");
+  Opened cache({dir.path()});
+  use(cache);
+  CHECK(cache->journal()->empty());
+}
+
+TEST_CASE("work on an index that takes too long is given up, and not begun again for a while",
+          "[cache][index]") {
+  const TempDir dir;
+  fill(dir.path());
+  sql(dir.path(),
+      "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 20000) INSERT INTO "
+      "journal SELECT 'f', x, 't', 1, x FROM n");
+  auto directory = Directory::open(dir.path(), Trust::kOwn);
+  REQUIRE(directory);
+  Reporter reporter{Notice()};
+  Index index(**directory, Reach::kLocal, reporter, std::chrono::milliseconds(0));
+  CHECK_FALSE(index.journal());
+  CHECK(reporter.counters()["index_failed_sqlite_9"] == 1);  // SQLITE_INTERRUPT
+  CHECK_FALSE(index.journal());
+  CHECK(reporter.counters()["index_skipped"] == 1);
+}
+
+TEST_CASE("the index is opened in the directory that was checked, wherever its path leads now",
+          "[cache][index][trust]") {
+  const TempDir dir;
+  const fs::path place = dir.path() / "cache";
+  const fs::path elsewhere = dir.path() / "elsewhere";
+  fill(place);
+  fs::remove(place / "index.sqlite3");
+  fs::create_directory(elsewhere);
+  fs::permissions(elsewhere, fs::perms::owner_all);
+  Opened cache({place});
+  fs::rename(place, dir.path() / "moved");
+  fs::create_directory_symlink(elsewhere, place);
+  const Object made = sample_object("c");
+  cache->publish(made);
+  CHECK(fs::is_empty(elsewhere));
+  CHECK(fs::exists(test::object_path(dir.path() / "moved", made.key.key)));
+  fs::remove(place);
+  fs::rename(dir.path() / "moved", place);
+  use(cache);
 }
 
 }  // namespace broach::cache

@@ -156,7 +156,7 @@ TEST_CASE("a holder that is stopped is not waited for", "[cache][turn][multiproc
   CHECK(told[0].find("compile") != std::string::npos);
 }
 
-TEST_CASE("a holder that moves on is waited for, however long it takes",
+TEST_CASE("a holder that moves on is waited for, whatever a stage takes",
           "[cache][turn][multiprocess]") {
   const TempDir dir;
   ChildProcess holder(kWorker, {"walk", dir.path().string(), "a"});
@@ -259,6 +259,28 @@ TEST_CASE("locks that nobody holds are swept, held ones stay", "[cache][turn]") 
   CHECK(sweep_locks(folder.get(), dir.path().string()) == 1);
   CHECK_FALSE(fs::exists(dir.path() / "left"));
   CHECK(fs::exists(dir.path() / "held"));
+}
+
+TEST_CASE("a holder whose stage always moves is not waited for without end",
+          "[cache][turn][multiprocess]") {
+  const TempDir dir;
+  ChildProcess holder(kWorker, {"walk", dir.path().string(), "a"});
+  REQUIRE(holder.read_line() == "ready");
+  auto directory = Directory::open(dir.path(), Trust::kOwn);
+  REQUIRE(directory);
+  Reporter reporter{Notice()};
+  Turn::Patience patience;
+  patience.whole = std::chrono::milliseconds(200);
+  const Turn turn = Turn::take(
+      **directory, sample_key("a").key, reporter,
+      [&] {
+        holder.write_line();
+        CHECK(holder.read_line() == "ready");
+        return false;
+      },
+      patience);
+  CHECK_FALSE(turn.served());
+  CHECK(reporter.counters()["holder_stalled"] == 1);
 }
 
 }  // namespace broach::cache

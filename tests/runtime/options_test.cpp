@@ -1,9 +1,19 @@
 #include "broach/options.hpp"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
 
 #include "broach/runtime.hpp"
+#include "tests/support/as_user.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/temp_dir.hpp"
 
 namespace broach {
 namespace {
@@ -108,6 +118,45 @@ TEST_CASE(
   const Variable nobody("HOME", "/");
   const Variable none("XDG_CONFIG_HOME", "");
   CHECK(Options::from_environment().trusted_keys == Paths{"/etc/broach/trusted_keys"});
+}
+
+TEST_CASE("a privileged program believes no variable of whoever starts it",
+          "[runtime][options][trust]") {
+  if (geteuid() != 0) BROACH_SKIP("making a program setuid needs root");
+  const test::TempDir dir;
+  std::filesystem::permissions(dir.path(), std::filesystem::perms(0755));
+  const auto program = dir.path() / "engine";
+  std::filesystem::copy_file(BROACH_OPTIONS_PROBE, program);
+  const auto output = dir.path() / "output";
+  const auto run = [&] {
+    const int out = open(output.c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0600);
+    const bool done = test::as_user(23456, [&] {
+      dup2(out, STDOUT_FILENO);
+      for (const char* name :
+           {"BROACH_CACHE_DIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "HOME", "BROACH_CACHE_PATH",
+            "BROACH_TRUSTED_KEYS", "BROACH_SIGNING_KEY", "BROACH_WORKER", "BROACH_NVRTC",
+            "BROACH_HIPRTC", "BROACH_HIPRTC_PREFIX", "BROACH_CXX", "BROACH_REMOTE", "PATH"}) {
+        setenv(name, "/planted", 1);
+      }
+      execl(program.c_str(), "engine", static_cast<char*>(nullptr));
+      return false;
+    });
+    close(out);
+    CHECK(done);
+    std::ifstream file(output);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  CHECK(run().find("worker /planted") != std::string::npos);
+  // Another user's, and theirs with their rights.
+  REQUIRE(chown(program.c_str(), 12345, 12345) == 0);
+  REQUIRE(chmod(program.c_str(), 04755) == 0);
+  const std::string said = run();
+  if (said.find("worker /planted") != std::string::npos) {
+    BROACH_SKIP("programs are not setuid on this file system");
+  }
+  CHECK(said.find("/planted") == std::string::npos);
+  CHECK(said.find("path /usr/local/bin:/usr/bin:/bin") != std::string::npos);
+  CHECK(said.find("cache ") == std::string::npos);
 }
 
 TEST_CASE("a home of / is no place for a cache", "[runtime][options]") {

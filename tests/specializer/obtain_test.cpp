@@ -179,6 +179,28 @@ TEST_CASE("a warmed cache serves where no compiler is installed", "[specializer]
   CHECK(missed.error().code == ErrorCode::kCompilerMissing);
 }
 
+TEST_CASE("a warmed cache serves whatever keeps a compiler from saying who it is",
+          "[specializer][forge]") {
+  const test::TempDir dir;
+  FakeCompilers fake;
+  REQUIRE(obtain(*open_cache(dir.path()), fake.steps(), cubin_plan(), OnMiss::kCompile));
+  // No process, no descriptor or scratch, no memory, a worker that dies, hangs or makes no sense.
+  for (const ErrorCode code : {ErrorCode::kIo, ErrorCode::kOutOfMemory, ErrorCode::kCompilerDied,
+                               ErrorCode::kTimedOut, ErrorCode::kDenied, ErrorCode::kInternal}) {
+    fake.missing = Error{code, "the machine is in trouble", "EAGAIN"};
+    const auto cache = open_cache(dir.path());
+    for (const OnMiss on_miss : {OnMiss::kCompile, OnMiss::kRefuse}) {
+      const auto served = obtain(*cache, fake.steps(), cubin_plan(), on_miss);
+      REQUIRE(served);
+      CHECK_FALSE(served->compiled);
+    }
+    // What is not there is refused with the trouble itself.
+    Plan other = cubin_plan();
+    other.options.push_back("--ftz=true");
+    CHECK(obtain(*cache, fake.steps(), other, OnMiss::kCompile).error().code == code);
+  }
+}
+
 TEST_CASE("a binary of a compiler that was replaced meanwhile is never under the old key",
           "[specializer][forge]") {
   FakeCompilers fake;

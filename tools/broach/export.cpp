@@ -9,6 +9,7 @@
 #include "cache/key_file.hpp"
 #include "tools/broach/command.hpp"
 #include "tools/broach/coverage_check.hpp"
+#include "tools/broach/filters.hpp"
 #include "tools/broach/format.hpp"
 #include "tools/broach/warm_request.hpp"
 
@@ -31,9 +32,18 @@ bool chosen(const std::vector<std::string>& names, const std::string& name) {
 Result<std::vector<cache::Key>> keys_of_entries(cache::Cache& cache, const Wanted& wanted) {
   auto entries = cache.entries();
   if (!entries) return entries.error();
+  std::vector<std::string> targets;
+  for (const std::string& word : wanted.request.targets) {
+    auto target = target_named(word, *entries);
+    if (!target) return target.error();
+    targets.push_back(std::move(*target));
+  }
+  for (const std::string& family : wanted.families) {
+    if (auto known = check_family(family, *entries); !known) return known.error();
+  }
   std::vector<cache::Key> keys;
   for (const cache::Entry& entry : *entries) {
-    if (chosen(wanted.request.targets, entry.description.target) &&
+    if (chosen(targets, entry.description.target) &&
         chosen(wanted.families, entry.description.family)) {
       keys.push_back(entry.key);
     }

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "tools/broach/command.hpp"
+#include "tools/broach/filters.hpp"
 #include "tools/broach/format.hpp"
 #include "tools/broach/records.hpp"
 
@@ -51,9 +53,15 @@ Result<ExitStatus> list(Session& session, const Wanted& wanted) {
   if (!cache) return cache.error();
   auto rows = (*cache)->limits();
   if (!rows) return rows.error();
-  std::erase_if(*rows, [&](const cache::EntryLimits& row) {
-    return !wanted.target.empty() && row.description.target != wanted.target;
-  });
+  if (!wanted.target.empty()) {
+    std::vector<cache::Entry> entries;
+    for (const cache::EntryLimits& row : *rows)
+      entries.emplace_back().description = row.description;
+    auto target = target_named(wanted.target, entries);
+    if (!target) return target.error();
+    std::erase_if(*rows,
+                  [&](const cache::EntryLimits& row) { return row.description.target != *target; });
+  }
   std::sort(rows->begin(), rows->end(), [](const auto& a, const auto& b) {
     return std::tie(a.description.shape_json, a.description.target, a.key, a.limits.function) <
            std::tie(b.description.shape_json, b.description.target, b.key, b.limits.function);

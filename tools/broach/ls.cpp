@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <memory>
+#include <string>
 
 #include "tools/broach/command.hpp"
+#include "tools/broach/filters.hpp"
 #include "tools/broach/format.hpp"
 #include "tools/broach/ls_failures.hpp"
 #include "tools/broach/records.hpp"
@@ -18,28 +20,50 @@ struct Wanted {
   bool failures = false;  // CLI11 sets a flag through a bool.
 };
 
+// By family, target and shape, as people read them.
+bool comes_before(const cache::Entry& a, const cache::Entry& b) {
+  for (const auto member : {&cache::Description::family, &cache::Description::target,
+                            &cache::Description::shape_json}) {
+    const std::string& one = a.description.*member;
+    const std::string& two = b.description.*member;
+    if (one != two) return reads_before(one, two) || (!reads_before(two, one) && one < two);
+  }
+  return a.key < b.key;
+}
+
+// What could not be read was said as it was met; a list that lacks something is no whole answer.
+ExitStatus status_of(const cache::Cache& cache) {
+  return cache.counters()["shelf_unread"] == 0 ? ExitStatus::kSuccess : ExitStatus::kDoesNotHold;
+}
+
 Result<ExitStatus> list(Session& session, const Wanted& wanted) {
   auto cache = session.stored_cache(Session::Need::kRead);
   if (!cache) return cache.error();
   auto entries = wanted.layer.empty() ? (*cache)->entries() : (*cache)->entries_of(wanted.layer);
   if (!entries) return entries.error();
+  std::string target;
+  if (!wanted.target.empty()) {
+    auto named = target_named(wanted.target, *entries);
+    if (!named) return named.error();
+    target = std::move(*named);
+  }
+  if (!wanted.family.empty()) {
+    if (auto known = check_family(wanted.family, *entries); !known) return known.error();
+  }
   std::erase_if(*entries, [&](const cache::Entry& entry) {
-    return (!wanted.target.empty() && entry.description.target != wanted.target) ||
+    return (!target.empty() && entry.description.target != target) ||
            (!wanted.family.empty() && entry.description.family != wanted.family);
   });
-  std::sort(entries->begin(), entries->end(), [](const auto& a, const auto& b) {
-    return std::tie(a.description.family, a.description.target, a.description.shape_json, a.key) <
-           std::tie(b.description.family, b.description.target, b.description.shape_json, b.key);
-  });
+  std::sort(entries->begin(), entries->end(), comes_before);
   if (session.output().json()) {
     Json rows = Json::array();
     for (const cache::Entry& entry : *entries) rows.push_back(to_json(entry));
     session.output().document(rows);
-    return ExitStatus::kSuccess;
+    return status_of(**cache);
   }
   if (entries->empty()) {
     session.output().note("no entries; `broach warm gemma-4 --target host` makes some");
-    return ExitStatus::kSuccess;
+    return status_of(**cache);
   }
   Table table;
   table.column("KEY").column("TARGET").column("FAMILY").column("SIZE", Table::Align::kRight);
@@ -56,7 +80,7 @@ Result<ExitStatus> list(Session& session, const Wanted& wanted) {
   session.output().text(table.text());
   session.output().text(fmt::format("{} entr{}, {}\n", entries->size(),
                                     entries->size() == 1 ? "y" : "ies", bytes_text(bytes)));
-  return ExitStatus::kSuccess;
+  return status_of(**cache);
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "runtime/compose.hpp"
@@ -20,14 +22,40 @@ Session::Session(Options options, std::string terminal_name, Output& output)
 }
 
 void Session::use_cache_directory(std::string directory) {
-  options_.cache_directories = {std::move(directory)};
+  std::error_code failed;
+  const std::filesystem::path absolute = std::filesystem::absolute(directory, failed);
+  options_.cache_directories = {failed ? std::move(directory) : absolute.string()};
   directory_named_ = true;
+}
+
+void Session::fill_for_everyone() {
+  if (directory_named_) readers_ = cache::Readers::kEveryone;
+}
+
+std::string Session::why_unreadable() const {
+  if (readers_ != cache::Readers::kEveryone) return "";
+  const std::filesystem::path named = options_.cache_directories.front();
+  constexpr auto kPass = std::filesystem::perms::others_exec;
+  constexpr auto kRead = kPass | std::filesystem::perms::others_read;
+  const auto lacks = [](const std::filesystem::path& path, std::filesystem::perms needed) {
+    std::error_code failed;
+    const auto status = std::filesystem::status(path, failed);
+    return !failed && (status.permissions() & needed) != needed;
+  };
+  for (const char* folder : {"", "objects", "memo"}) {
+    if (lacks(named / folder, kRead)) return (named / folder).string();
+  }
+  std::string closed;
+  for (std::filesystem::path at = named.parent_path();; at = at.parent_path()) {
+    if (lacks(at, kPass)) closed = at.string();
+    if (at == at.parent_path()) return closed;
+  }
 }
 
 specializer::Forge& Session::open_forge() {
   if (forge_) return *forge_;
   opening_ = true;
-  forge_ = std::make_unique<specializer::Forge>(runtime::open_forge(options_));
+  forge_ = std::make_unique<specializer::Forge>(runtime::open_forge(options_, readers_));
   opening_ = false;
   return *forge_;
 }

@@ -29,8 +29,17 @@ class Session {
   /// TERM as the program's main read it.
   const std::string& terminal_name() const noexcept { return terminal_name_; }
 
-  /// Makes `directory` the only candidate for the writable layer.
+  /// Makes `directory` the only candidate for the writable layer. A relative one begins at the
+  /// working directory.
   void use_cache_directory(std::string directory);
+
+  /// Before the cache is opened: what goes into a directory that the command line names can be read
+  /// by everyone, as an image's layer must be.
+  void fill_for_everyone();
+
+  /// Why other users cannot read the directory that the command line names, though they were meant
+  /// to; empty when they can, or none is named.
+  std::string why_unreadable() const;
 
   /// Opens the cache; what it has to say about its directories is one line on standard error.
   specializer::Forge& forge();
@@ -53,6 +62,7 @@ class Session {
   Output& output_;
   std::unique_ptr<specializer::Forge> forge_;
   bool directory_named_ = false;
+  cache::Readers readers_ = cache::Readers::kOwner;
   std::vector<std::string> opening_notices_;
   bool opening_ = false;
 

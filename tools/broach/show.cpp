@@ -106,15 +106,21 @@ void add_row(Table& table, const LaunchLimits& limits, const std::string& from) 
              number_text(limits.max_threads), from});
 }
 
+// A bundle has the same bytes whenever it is written: neither time nor duration is in it.
+std::string how_compiled(const cache::Provenance& provenance) {
+  if (provenance.created_unix_ms == 0) return "compiled";
+  return fmt::format("compiled in {} on {}", duration_text(provenance.compile_ms / 1000.0),
+                     time_text(provenance.created_unix_ms));
+}
+
 std::string to_text(const Shown& shown, bool source) {
   const cache::Object& object = shown.object;
-  std::string text = fmt::format(
-      "{}\n  {} for {}: {}\n  {}, {}; compiled in {} on {} by {} (broach {})\n",
-      object.key.key.hex(), object.description.family, object.description.target,
-      shape_text(object.description.shape_json), object.description.kind,
-      bytes_text(object.payload.size()), duration_text(object.provenance.compile_ms / 1000.0),
-      time_text(object.provenance.created_unix_ms), object.provenance.toolkit,
-      object.provenance.broach_version);
+  std::string text =
+      fmt::format("{}\n  {} for {}: {}\n  {}, {}; {} by {} (broach {})\n", object.key.key.hex(),
+                  object.description.family, object.description.target,
+                  shape_text(object.description.shape_json), object.description.kind,
+                  bytes_text(object.payload.size()), how_compiled(object.provenance),
+                  object.provenance.toolkit, object.provenance.broach_version);
   if (!object.provenance.least_driver.empty()) {
     text += fmt::format("  needs {} or later\n", object.provenance.least_driver);
   }

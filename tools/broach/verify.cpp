@@ -15,14 +15,16 @@ Result<ExitStatus> verify(Session& session) {
   if (output.json()) {
     output.document({{"objects", report->objects},
                      {"damaged", report->damaged},
+                     {"unread", report->unread},
                      {"findings", report->findings}});
   } else {
     for (const std::string& finding : report->findings) output.text(one_line(finding) + '\n');
-    output.text(fmt::format("{} read and checked, {} damaged{}\n",
-                            count_text(report->objects, "object"), report->damaged,
-                            report->damaged == 0 ? "" : "; `broach quarantine` lists them"));
+    output.text(fmt::format(
+        "{} read and checked, {} damaged{}{}\n", count_text(report->objects, "object"),
+        report->damaged, report->damaged == 0 ? "" : "; `broach quarantine` lists them",
+        report->unread == 0 ? "" : fmt::format("; {} could not be looked at", report->unread)));
   }
-  return report->damaged == 0 ? ExitStatus::kSuccess : ExitStatus::kDoesNotHold;
+  return report->findings.empty() ? ExitStatus::kSuccess : ExitStatus::kDoesNotHold;
 }
 
 }  // namespace

@@ -117,6 +117,22 @@ Uploads finish_uploads(cache::Cache& cache, const WarmOutcome& outcome) {
   return uploads;
 }
 
+// What is there now is not missed any more.
+void forget_misses(cache::Cache& cache, const std::vector<WarmJob>& jobs,
+                   const WarmOutcome& outcome) {
+  const auto rows = cache.journal();
+  if (!rows) return;
+  for (const cache::JournalRow& row : *rows) {
+    for (std::size_t j = 0; j < jobs.size(); ++j) {
+      const specializer::Plan& plan = jobs[j].plan;
+      if (outcome.artifacts[j] && plan.family == row.family && plan.target.name == row.target &&
+          plan.shape_json == row.shape_json) {
+        cache.forget_miss(row);
+      }
+    }
+  }
+}
+
 ExitStatus status_of(const WarmList& list, const WarmOutcome& outcome) {
   if (!list.refused_rows.empty()) return ExitStatus::kDoesNotHold;
   if (outcome.failures.empty()) return ExitStatus::kSuccess;
@@ -127,6 +143,7 @@ ExitStatus status_of(const WarmList& list, const WarmOutcome& outcome) {
 }
 
 Result<ExitStatus> warm(Session& session, const Wanted& wanted) {
+  session.fill_for_everyone();
   auto stored = session.stored_cache(Session::Need::kWrite);  // Nothing would be kept without it.
   if (!stored) return stored.error();
   auto list = list_jobs(wanted.request, **stored);
@@ -155,6 +172,7 @@ Result<ExitStatus> warm(Session& session, const Wanted& wanted) {
   demand_stored(outcome, jobs, *session.fresh_cache());
   const Uploads uploads = finish_uploads(**stored, outcome);
   if (wanted.max_spill_bytes) demand_spills(outcome, jobs, *wanted.max_spill_bytes);
+  forget_misses(**stored, jobs, outcome);
   const std::chrono::duration<double> seconds = Clock::now() - start;
   for (const WarmFailure& failure : outcome.failures) {
     output.note(fmt::format("failed: {} for {}: {}", shape_text(failure.job->plan.shape_json),
@@ -163,6 +181,12 @@ Result<ExitStatus> warm(Session& session, const Wanted& wanted) {
   if (uploads.lost > 0) {
     output.note(fmt::format("{} did not reach the remotes; `broach doctor` asks them",
                             count_text(uploads.lost, "object")));
+  }
+  if (const std::string closed = session.why_unreadable(); !closed.empty()) {
+    output.note(
+        fmt::format("no other user can read the cache directory: {} is closed to them; an "
+                    "image that another user runs needs it open (`chmod a+rx {}`)",
+                    closed, closed));
   }
   if (output.json()) {
     Json document = to_document(*list, outcome, seconds.count());

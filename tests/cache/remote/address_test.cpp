@@ -28,6 +28,7 @@ TEST_CASE("a remote's URL is read into its parts", "[cache][remote][address]") {
   CHECK(redis->host == "::1");
   CHECK(redis->port == 6379);
   CHECK(redis->database == 3);
+  CHECK(parse_address("http://h/a%40b")->path == "/a%40b");
   CHECK(redis->name == "rediss://[::1]:6379/3");
   CHECK(origin_of(*redis) == "https://[::1]:6379");
 }
@@ -39,7 +40,8 @@ TEST_CASE("a URL that cannot be read is refused in words that repeat no secret",
       "http://host:80x", "redis://host/zero", "redis://host/0?x=s3cret", "http://host/a b",
       "http://host/\r\nX: s3cret", "http://host/#s3cret", "http://u:s3cret%zz@host", "http://[::1",
       "http://[s3cret]", "http://[[::1]", "http://good\\evil/", "http://good[evil/", "http://a^b/",
-      "http://[::1]x/");
+      "http://[::1]x/", "me:s3cret@redis://host", "s3cret://host", "me:s3cret@host/0",
+      "redis:/me:s3cret@host", "redis://me:pa/s3cret@host", "http://me:80/s3cret@host/");
   const auto address = parse_address(url);
   REQUIRE_FALSE(address);
   CHECK(address.error().code == ErrorCode::kInvalidArgument);

@@ -3,6 +3,9 @@
 #include <atomic>
 #include <future>
 #include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
 
 #include "tests/cache/remote/memory_remote.hpp"
 #include "tests/cache/remote/remotes.hpp"
@@ -127,6 +130,34 @@ TEST_CASE("a value that is there and was turned down is fetched once, not at eve
   }
   CHECK(waiting.get() == FleetTurn::kMine);
   CHECK(looks == 2);
+}
+
+TEST_CASE("a lease whose stage always moves is not waited for without end",
+          "[cache][remote][fleet]") {
+  test::Shelf shelf;
+  const Key key = sample().key;
+  std::atomic<bool> ended{false};
+  // Whoever can write to the store can hold a lease that nobody works for.
+  std::thread stranger([&] {
+    for (int stage = 0; !ended; ++stage) {
+      LeaseNote note = LeaseNote::own("start");
+      note.stage = "stage" + std::to_string(stage);
+      const std::lock_guard lock(shelf.mutex);
+      shelf.leases.insert_or_assign(key, to_text(note));
+    }
+  });
+  while (shelf.wait_until([&] { return true; }) && [&] {
+    const std::lock_guard lock(shelf.mutex);
+    return shelf.leases.empty();
+  }()) {
+  }
+  Process process(shelf);
+  LeasePatience patience;
+  patience.whole = milliseconds(200);
+  CHECK(process.take(patience) == FleetTurn::kAlone);
+  CHECK(process.reporter.counters()["lease_stalled"] == 1);
+  ended = true;
+  stranger.join();
 }
 
 }  // namespace broach::cache::remote

@@ -1,5 +1,6 @@
 #include "cache/remote/tier.hpp"
 
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <future>
@@ -94,7 +95,7 @@ TEST_CASE("a secret comes from a file, and one that cannot be used is told",
   RemoteOptions& remote = machine.options.remotes[0];
   remote.secret_file = machine.dir.path() / "token";
   CHECK_FALSE(machine.open()->layers().back().usable);
-  CHECK(machine.told("its secret cannot be read"));
+  CHECK(machine.told("cannot be opened (ENOENT)"));
   cache::test::write_text(remote.secret_file, "right\n");
   CHECK(machine.open()->probe_remotes()[0].latency);
   remote.secret_file.clear();
@@ -386,6 +387,54 @@ TEST_CASE("a child of a fork has no remotes, and its parent keeps its own",
   REQUIRE(ask(*cache, sample_object("later")));
   CHECK(cache->drain_uploads(kLong));
   CHECK(cache->counters()["remote_uploaded"] == 2);
+}
+
+TEST_CASE("a secret's file is regular, nobody else's, and its name is never shown",
+          "[cache][remote][tier][trust]") {
+  Machine machine(0);
+  machine.with_remote("redis://127.0.0.1:" + std::to_string(test::free_port()));
+  RemoteOptions& remote = machine.options.remotes.front();
+  const auto place = machine.dir.path() / "a-token-in-the-wrong-place";
+  remote.secret_file = place;
+  const auto why = [&] {
+    const auto rows = machine.open()->layers();
+    return rows.back().why;
+  };
+  SECTION("missing") { CHECK(why().find("cannot be opened (ENOENT)") != std::string::npos); }
+  SECTION("the secret itself") {
+    remote.secret_file = "a-token-in-the-wrong-place";
+    CHECK(why().find("cannot be opened") != std::string::npos);
+  }
+  SECTION("a pipe, which is not waited for") {
+    REQUIRE(mkfifo(place.c_str(), 0600) == 0);
+    CHECK(why().find("not a regular file") != std::string::npos);
+  }
+  SECTION("a directory") {
+    std::filesystem::create_directory(place);
+    CHECK(why().find("not a regular file") != std::string::npos);
+  }
+  SECTION("empty") {
+    cache::test::write_text(place, "\n");
+    CHECK(why().find("is empty") != std::string::npos);
+  }
+  SECTION("one that others can write") {
+    cache::test::write_text(place, "secret\n");
+    std::filesystem::permissions(place, std::filesystem::perms(0622));
+    CHECK(why().find("could be changed by others") != std::string::npos);
+  }
+  SECTION("one that is right") {
+    cache::test::write_text(place, "secret\n");
+    CHECK(why().find("secret") == std::string::npos);
+  }
+  SECTION("a pipe in the place of authorities") {
+    remote.secret_file.clear();
+    remote.certificates = place;
+    REQUIRE(mkfifo(place.c_str(), 0600) == 0);
+    CHECK(why().find("file of authorities") != std::string::npos);
+    return;  // That name is no secret.
+  }
+  CHECK_FALSE(machine.told("a-token-in-the-wrong-place"));
+  CHECK(why().find("a-token-in-the-wrong-place") == std::string::npos);
 }
 
 }  // namespace broach::cache::remote

@@ -1,0 +1,19 @@
+// Prints what a program would read from its environment, a line each.
+#include <cstdio>
+
+#include "broach/options.hpp"
+
+int main() {
+  const broach::Options options = broach::Options::from_environment();
+  for (const auto& path : options.cache_directories) std::printf("cache %s\n", path.c_str());
+  for (const auto& path : options.read_only_caches) std::printf("layer %s\n", path.c_str());
+  for (const auto& path : options.trusted_keys) std::printf("keys %s\n", path.c_str());
+  for (const auto& remote : options.remotes) std::printf("remote %s\n", remote.url.c_str());
+  std::printf("worker %s\n", options.worker.c_str());
+  std::printf("nvrtc %s\n", options.nvrtc.c_str());
+  std::printf("hiprtc %s %s\n", options.hiprtc.c_str(), options.hiprtc_prefix.c_str());
+  std::printf("cxx %s\n", options.host_compiler.c_str());
+  std::printf("signing %s\n", options.signing_key.c_str());
+  std::printf("path %s\n", options.search_path.c_str());
+  return 0;
+}
