@@ -55,8 +55,9 @@ TEST_CASE("a worker that another user put beside a program is not run", "[specia
   const fs::path planted = dir.path() / "libexec" / "broach" / "broach-rtc";
   write_program(planted);
   CHECK(output_of(program.string()).starts_with("uses " + program.parent_path().string()));
-  const fs::path given = GENERATE_COPY(planted, planted.parent_path(), dir.path() / "libexec");
-  give(given);
+  SECTION("the file") { give(planted); }
+  SECTION("its directory") { give(planted.parent_path()); }
+  SECTION("the directory above it") { give(dir.path() / "libexec"); }
   const std::string said = output_of(program.string());
   CHECK(said.find("uses " + program.parent_path().string()) == std::string::npos);
   CHECK(said.find("refuses compile worker") != std::string::npos);
