@@ -1,8 +1,8 @@
-# Writes OUTPUT: the bytes of each of FILES (relative to ROOT) as a raw string literal.
+# Writes OUTPUT: the bytes of each of PATHS, named as in FILES, as a raw string literal.
 set(text "#include \"kernel_src/embedded.hpp\"\n\nnamespace broach {\nnamespace {\n")
 string(APPEND text "constexpr EmbeddedFile kFiles[] = {\n")
-foreach(file IN LISTS FILES)
-  file(READ ${ROOT}/${file} bytes)
+foreach(file path IN ZIP_LISTS FILES PATHS)
+  file(READ ${path} bytes)
   string(APPEND text "    {\"${file}\", R\"__broach__(${bytes})__broach__\"},\n")
 endforeach()
 string(APPEND text "};\n}  // namespace\n")

@@ -6,6 +6,7 @@
 // kLayoutLength, kChecked, kGeneric and kControl. A generic kernel reads ratio, window and layout
 // from its parameters instead, which changes no bit of any result.
 
+#include "attention/tensors.cuh"
 #include "common/platform.cuh"
 #include "window_rows/chunk256_base.cuh"
 #include "window_rows/params.h"
@@ -43,11 +44,11 @@ struct RowKeys {
 
 /// Ends the launch when a row's position, slot or pages are out of range (`checked` builds).
 BROACH_DEVICE void check_row(Thread thread, const Params& params, const RowKeys& keys) {
-  if (keys.slot < 0 || keys.slot >= params.slot_count) {
+  if (keys.slot < 0 || keys.slot >= params.cache.slots) {
     fail(thread, "a row's slot is outside 0 to slot_count - 1", keys.slot);
   }
   if (keys.last < 0) fail(thread, "a row's position is negative", keys.last);
-  if (layout_of(params) != Layout::kRing && keys.last >= params.length) {
+  if (layout_of(params) != Layout::kRing && keys.last >= params.cache.length) {
     fail(thread, "a row's position is past its slot's length", keys.last);
   }
   if (keys.chunks() > params.max_chunks) {
@@ -55,7 +56,7 @@ BROACH_DEVICE void check_row(Thread thread, const Params& params, const RowKeys&
   }
   if (layout_of(params) == Layout::kPaged) {
     const int page_length = layout_length_of(params);
-    const int* const pages = params.page_table + keys.slot * params.page_table_stride;
+    const int* const pages = params.cache.page_table + keys.slot * params.cache.page_table_stride;
     for (int page = keys.first / page_length; page <= keys.last / page_length; ++page) {
       if (pages[page] < 0) fail(thread, "a row's page table entry is negative", pages[page]);
     }
@@ -106,7 +107,7 @@ BROACH_DEVICE KeyRows key_rows(const Params& params, const RowKeys& keys, int fi
       head,  nullptr, slot_stride, position_stride, layout_of(params), layout_length_of(params),
       first, 0};
   if (rows.layout == Layout::kPaged) {
-    rows.pages = params.page_table + keys.slot * params.page_table_stride;
+    rows.pages = params.cache.page_table + keys.slot * params.cache.page_table_stride;
   } else {
     rows.head += keys.slot * slot_stride;
   }
@@ -115,13 +116,15 @@ BROACH_DEVICE KeyRows key_rows(const Params& params, const RowKeys& keys, int fi
 }
 
 BROACH_DEVICE KeyRows k_rows(const Params& params, const RowKeys& keys, int first, int kv_head) {
-  return key_rows(params, keys, first, params.k + kv_head * params.k_head_stride,
-                  params.k_slot_stride, params.k_position_stride);
+  return key_rows(params, keys, first,
+                  elements(params.cache.k) + kv_head * params.cache.k_head_stride,
+                  params.cache.k_slot_stride, params.cache.k_position_stride);
 }
 
 BROACH_DEVICE KeyRows v_rows(const Params& params, const RowKeys& keys, int first, int kv_head) {
-  return key_rows(params, keys, first, params.v + kv_head * params.v_head_stride,
-                  params.v_slot_stride, params.v_position_stride);
+  return key_rows(params, keys, first,
+                  elements(params.cache.v) + kv_head * params.cache.v_head_stride,
+                  params.cache.v_slot_stride, params.cache.v_position_stride);
 }
 
 }  // namespace broach::chunk256

@@ -51,7 +51,8 @@ BROACH_DEVICE unsigned short rounded(float value) {
 BROACH_DEVICE bool neighbour_is_bad(Thread thread, const Params& params, const Partials& partials,
                                     int row, int kv_head) {
   bool bad = false;
-  for (int other = max_of(row - 1, 0); other <= min_of(row + 1, params.rows - 1); ++other) {
+  for (int other = max_of(row - 1, 0); other <= min_of(row + 1, params.attention.rows - 1);
+       ++other) {
     const int chunks = keys_of_row(thread, params, other).chunks();
     for (int h = 0; h < ratio_of(params); ++h) {
       const long long first = first_partial(params, other, kv_head * ratio_of(params) + h);
@@ -71,7 +72,7 @@ BROACH_GLOBAL(broach_window_rows_merge, kMergeThreads, Params, MergeShared) {
   const Partials partials(params);
   const long long first = first_partial(params, row, head);
   const bool sink_joins = kSinks && kControl != Control::kSinkLeftOut;
-  const float sink = sink_joins ? params.sinks[head] : 0.0f;
+  const float sink = sink_joins ? params.attention.sinks[head] : 0.0f;
   const float m = merge_maximum(thread, partials.m + first, chunks, sink_joins, sink, shared);
 
   float o[kMergeValues] = {};
@@ -120,8 +121,9 @@ BROACH_GLOBAL(broach_window_rows_merge, kMergeThreads, Params, MergeShared) {
     rerun(thread, params, keys, row, head / ratio_of(params), head, shared.rerun64);
     return;
   }
-  unsigned short* const out =
-      params.out + row * params.out_row_stride + head * params.out_head_stride;
+  unsigned short* const out = elements(params.attention.out) +
+                              row * params.attention.out_row_stride +
+                              head * params.attention.out_head_stride;
   BROACH_UNROLL
   for (int n = 0; n < kMergeValues; ++n) {
     const int dim = n * kMergeThreads + index;

@@ -60,8 +60,9 @@ BROACH_DEVICE Run run_of(const RowKeys& keys, int chunk, int index) {
 }
 
 BROACH_DEVICE float finished_score(const Params& params, float dot) {
-  float s = mul_rn(params.scale, dot);
-  if constexpr (kSoftcap) s = mul_rn(params.softcap, tanh32(div_rn(s, params.softcap)));
+  float s = mul_rn(params.attention.scale, dot);
+  if constexpr (kSoftcap)
+    s = mul_rn(params.attention.softcap, tanh32(div_rn(s, params.attention.softcap)));
   return s;
 }
 
@@ -252,11 +253,12 @@ BROACH_GLOBAL(broach_window_rows_part, kPartThreads, Params, PartShared) {
   for (int first_head = 0; first_head < ratio; first_head += kPassHeads) {
     const int heads = min_of(kPassHeads, ratio - first_head);
     const int head = kv_head * ratio + first_head;
-    const unsigned short* const q = params.q + row * params.q_row_stride;
+    const unsigned short* const q =
+        elements(params.attention.q) + row * params.attention.q_row_stride;
     for (int at = index * 8; at < heads * kHeadDim; at += kPartThreads * 8) {
       const int h = at / kHeadDim;
       const int dim = at % kHeadDim;
-      share8(&shared.q[h][dim], load8(q + (head + h) * params.q_head_stride + dim));
+      share8(&shared.q[h][dim], load8(q + (head + h) * params.attention.q_head_stride + dim));
     }
     sync_block(thread);
     score_run(thread, params, k, run, heads, shared);

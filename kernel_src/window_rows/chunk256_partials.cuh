@@ -20,8 +20,8 @@ struct Partials {
   float* l;
 
   BROACH_DEVICE explicit Partials(const Params& params) {
-    const long long partials = static_cast<long long>(params.rows) * params.kv_heads *
-                               ratio_of(params) * params.max_chunks;
+    const long long partials = static_cast<long long>(params.attention.rows) *
+                               params.cache.kv_heads * ratio_of(params) * params.max_chunks;
     o = static_cast<float*>(params.workspace);
     m = o + partials * kHeadDim;
     l = m + partials;
@@ -30,7 +30,7 @@ struct Partials {
 
 /// Partial 0 of a (row, query head).
 BROACH_DEVICE long long first_partial(const Params& params, int row, int head) {
-  const long long heads = static_cast<long long>(params.kv_heads) * ratio_of(params);
+  const long long heads = static_cast<long long>(params.cache.kv_heads) * ratio_of(params);
   return (row * heads + head) * params.max_chunks;
 }
 

@@ -30,9 +30,9 @@ BROACH_DEVICE double score64(const Params& params, const unsigned short* q,
     dot = fma_rn(static_cast<double>(widen<kDtype>(q[d])), static_cast<double>(widen<kDtype>(k[d])),
                  dot);
   }
-  double s = mul_rn(static_cast<double>(params.scale), dot);
+  double s = mul_rn(static_cast<double>(params.attention.scale), dot);
   if constexpr (kSoftcap) {
-    const double cap = static_cast<double>(params.softcap);
+    const double cap = static_cast<double>(params.attention.softcap);
     s = mul_rn(cap, tanh64(div_rn(s, cap)));
   }
   return s;
@@ -41,8 +41,9 @@ BROACH_DEVICE double score64(const Params& params, const unsigned short* q,
 BROACH_DEVICE void rerun(Thread thread, const Params& params, const RowKeys& keys, int row,
                          int kv_head, int head, RerunShared& shared) {
   const int index = static_cast<int>(thread.index());
-  const unsigned short* const q =
-      params.q + row * params.q_row_stride + head * params.q_head_stride;
+  const unsigned short* const q = elements(params.attention.q) +
+                                  row * params.attention.q_row_stride +
+                                  head * params.attention.q_head_stride;
 
   double m = -static_cast<double>(infinity());
   for (int key = keys.first + index; key <= keys.last; key += kMergeThreads) {
@@ -52,7 +53,7 @@ BROACH_DEVICE void rerun(Thread thread, const Params& params, const RowKeys& key
   sync_block(thread);
   for (int i = 0; i < kMergeThreads; ++i) m = larger64(m, shared.maxima[i]);
   const bool sink_joins = kSinks && kControl != Control::kSinkLeftOut;
-  const double sink = sink_joins ? static_cast<double>(params.sinks[head]) : 0.0;
+  const double sink = sink_joins ? static_cast<double>(params.attention.sinks[head]) : 0.0;
   if (sink_joins) m = larger64(m, sink);
 
   constexpr int kValues = (kHeadDim + kMergeThreads - 1) / kMergeThreads;
@@ -79,8 +80,9 @@ BROACH_DEVICE void rerun(Thread thread, const Params& params, const RowKeys& key
     sync_block(thread);
   }
   if (sink_joins) l = add_rn(l, exp64(sub_rn(sink, m)));
-  unsigned short* const out =
-      params.out + row * params.out_row_stride + head * params.out_head_stride;
+  unsigned short* const out = elements(params.attention.out) +
+                              row * params.attention.out_row_stride +
+                              head * params.attention.out_head_stride;
   BROACH_UNROLL
   for (int n = 0; n < kValues; ++n) {
     const int dim = n * kMergeThreads + index;

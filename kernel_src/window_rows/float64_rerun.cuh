@@ -34,9 +34,9 @@ BROACH_DEVICE double score64(const BroachWindowRowsDecode& p, const unsigned sho
     dot = fma_rn(static_cast<double>(widen<kHalf>(q[d])), static_cast<double>(widen<kHalf>(k[d])),
                  dot);
   }
-  double s = mul_rn(static_cast<double>(p.scale), dot);
+  double s = mul_rn(static_cast<double>(p.attention.scale), dot);
   if constexpr (kSoftcap) {
-    const double cap = static_cast<double>(p.softcap);
+    const double cap = static_cast<double>(p.attention.softcap);
     s = mul_rn(cap, tanh64(div_rn(s, cap)));
   }
   return s;
@@ -51,8 +51,8 @@ BROACH_DEVICE void rerun_head(Thread thread, const BroachWindowRowsDecode& p,
                               int slot, const KeyRange& keys, RerunShared& shared) {
   const int index = static_cast<int>(thread.index());
   const KeyRows rows(p, slot);
-  const unsigned short* const k = p.k + kv_head * p.k_head_stride;
-  const unsigned short* const v = p.v + kv_head * p.v_head_stride;
+  const unsigned short* const k = elements(p.cache.k) + kv_head * p.cache.k_head_stride;
+  const unsigned short* const v = elements(p.cache.v) + kv_head * p.cache.v_head_stride;
   const double least = -static_cast<double>(infinity());
 
   double most = least;
@@ -70,7 +70,7 @@ BROACH_DEVICE void rerun_head(Thread thread, const BroachWindowRowsDecode& p,
     if (shared.maxima[i] > most) most = shared.maxima[i];
   }
   if constexpr (kSinks) {
-    const double sink = static_cast<double>(p.sinks[head]);
+    const double sink = static_cast<double>(p.attention.sinks[head]);
     if (sink > most) most = sink;
   }
 
@@ -98,7 +98,8 @@ BROACH_DEVICE void rerun_head(Thread thread, const BroachWindowRowsDecode& p,
     }
     sync_block(thread);
   }
-  if constexpr (kSinks) l = add_rn(l, exp64(sub_rn(static_cast<double>(p.sinks[head]), most)));
+  if constexpr (kSinks)
+    l = add_rn(l, exp64(sub_rn(static_cast<double>(p.attention.sinks[head]), most)));
   BROACH_UNROLL
   for (int d = 0; d < kValues; ++d) {
     const int dim = d * kThreads + index;
@@ -122,9 +123,12 @@ BROACH_DEVICE void redo_heads(Thread thread, const BroachWindowRowsDecode& p, in
   for (int i = 0; i < heads; ++i) {
     if (redo[i] == 0 && kControl != Control::kWholeBlockRerun) continue;
     const int head = kv_head * ratio_of(p) + first_head + i;
-    rerun_head<kThreads>(thread, p, p.q + row * p.q_row_stride + head * p.q_head_stride,
-                         p.out + row * p.out_row_stride + head * p.out_head_stride, kv_head, head,
-                         slot, keys, *reinterpret_cast<RerunShared*>(scratch));
+    rerun_head<kThreads>(
+        thread, p,
+        elements(p.attention.q) + row * p.attention.q_row_stride + head * p.attention.q_head_stride,
+        elements(p.attention.out) + row * p.attention.out_row_stride +
+            head * p.attention.out_head_stride,
+        kv_head, head, slot, keys, *reinterpret_cast<RerunShared*>(scratch));
   }
 }
 

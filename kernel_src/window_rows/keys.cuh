@@ -7,6 +7,7 @@
 // arithmetic. A generic kernel reads window, ratio and layout from its parameters instead, which
 // changes no bit of any result.
 
+#include "attention/tensors.cuh"
 #include "common/platform.cuh"
 #include "window_rows/layout.h"
 #include "window_rows/names.cuh"
@@ -71,9 +72,11 @@ struct KeyRows {
 
   BROACH_DEVICE KeyRows(const BroachWindowRowsDecode& params, int slot)
       : p(params),
-        of_k{params.k_slot_stride, params.k_position_stride, slot * params.k_slot_stride},
-        of_v{params.v_slot_stride, params.v_position_stride, slot * params.v_slot_stride},
-        pages(params.page_table + slot * params.page_table_stride) {}
+        of_k{params.cache.k_slot_stride, params.cache.k_position_stride,
+             slot * params.cache.k_slot_stride},
+        of_v{params.cache.v_slot_stride, params.cache.v_position_stride,
+             slot * params.cache.v_slot_stride},
+        pages(params.cache.page_table + slot * params.cache.page_table_stride) {}
 
   BROACH_DEVICE long long k(int key) const { return offset(key, of_k); }
   BROACH_DEVICE long long v(int key) const { return offset(key, of_v); }
@@ -107,15 +110,15 @@ BROACH_DEVICE void check_row(Thread thread, const BroachWindowRowsDecode& p, int
                              int last) {
   if constexpr (kChecked) {
     const Layout layout = kGeneric ? static_cast<Layout>(p.layout) : kLayout;
-    if (slot < 0 || slot >= p.slot_count) fail(thread, "slot is out of range", slot);
+    if (slot < 0 || slot >= p.cache.slots) fail(thread, "slot is out of range", slot);
     if (last < 0) fail(thread, "position is negative", last);
-    if (layout != Layout::kRing && last >= p.length) {
+    if (layout != Layout::kRing && last >= p.cache.length) {
       fail(thread, "position is past the cache's length", last);
     }
     if (layout == Layout::kPaged) {
       constexpr int kDivisor = kLayoutLength > 0 ? kLayoutLength : 1;
       const int page_length = kGeneric ? p.layout_length : kDivisor;
-      const int* const pages = p.page_table + slot * p.page_table_stride;
+      const int* const pages = p.cache.page_table + slot * p.cache.page_table_stride;
       for (int page = first / page_length; page <= last / page_length; ++page) {
         if (pages[page] < 0) fail(thread, "page table entry is negative", pages[page]);
       }

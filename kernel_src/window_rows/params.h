@@ -2,36 +2,21 @@
 
 /* What the window_rows kernels are launched with: read by the kernels and filled in by the
  * operator. Fixed-width fields only, widest first, no padding; compiles as C and as device code.
- * The 16-bit pointers hold bf16 or f16 as the shape says; D = head_dim is contiguous.
- * Strides count elements.
  */
 
+#include "broach/attention.h"
+
 typedef struct BroachWindowRowsDecode {
-  const unsigned short* q; /* [rows, kv_heads * gqa_ratio, D] */
-  const unsigned short* k; /* [slots, length, kv_heads, D], or pages */
-  const unsigned short* v; /* as k */
-  unsigned short* out;     /* [rows, kv_heads * gqa_ratio, D] */
-  const int* positions;    /* [rows] position of the row's own key */
-  const int* slots;        /* [rows] */
-  const int* page_table;   /* [slots, pages a slot], paged layouts only */
-  const float* sinks;      /* [kv_heads * gqa_ratio], with sinks only */
-  void* workspace;         /* the caller's; layout private to the kernels */
-  long long q_row_stride, q_head_stride;
-  long long k_slot_stride, k_position_stride, k_head_stride;
-  long long v_slot_stride, v_position_stride, v_head_stride;
-  long long out_row_stride, out_head_stride;
-  long long page_table_stride; /* entries a slot */
-  int rows;
-  int kv_heads;
-  int slot_count;
-  int length;        /* positions a slot holds: ring length, linear length, pages x page */
-  int max_chunks;    /* partials a row that the workspace has room for */
-  int window;        /* the shape's; the generic kernel reads it here */
-  int gqa_ratio;     /* likewise */
-  int layout;        /* likewise: 0 linear, 1 ring, 2 paged */
-  int layout_length; /* likewise: the ring's or the page's length */
-  float scale;
-  float softcap;
+  broach_attention_rows attention;
+  broach_kv_cache cache;
+  const int* positions; /* [rows] position of the row's own key */
+  const int* slots;     /* [rows] */
+  void* workspace;      /* the caller's; layout private to the kernels */
+  int max_chunks;       /* partials a row that the workspace has room for */
+  int window;           /* the shape's; the generic kernel reads it here */
+  int gqa_ratio;        /* likewise */
+  int layout;           /* likewise: 0 linear, 1 ring, 2 paged */
+  int layout_length;    /* likewise: the ring's or the page's length */
   int reserved;
 } BroachWindowRowsDecode;
 
@@ -50,7 +35,7 @@ typedef struct BroachWindowRowsTile64Decode {
   int schedule;              /* BROACH_TILE64_... */
 } BroachWindowRowsTile64Decode;
 
-/* Prefill: chunks of several sequences. `common.rows` counts the rows of all of them,
+/* Prefill: chunks of several sequences. `common.attention.rows` counts the rows of all of them,
  * `common.positions` and `common.slots` have an entry a sequence: p0 and slot.
  */
 typedef struct BroachWindowRowsPrefill {

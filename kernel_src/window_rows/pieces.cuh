@@ -44,8 +44,8 @@ struct PieceSource {
 
   BROACH_DEVICE PieceSource(const BroachWindowRowsDecode& p, int kv_head, int slot,
                             const KeyRange& present_keys, int first, int last)
-      : k(p.k + kv_head * p.k_head_stride),
-        v(p.v + kv_head * p.v_head_stride),
+      : k(elements(p.cache.k) + kv_head * p.cache.k_head_stride),
+        v(elements(p.cache.v) + kv_head * p.cache.v_head_stride),
         rows(p, slot),
         present(present_keys),
         first_tile(kOrder == TileOrder::kUp ? first : last),

@@ -38,15 +38,17 @@ BROACH_DEVICE void write_band(Thread thread, const BroachWindowRowsDecode& p,
   BROACH_UNROLL
   for (int r = 0; r < 2; ++r) {
     float keep = 1.0f;
-    if constexpr (kJoinsSink) keep = join_sink(rows.maximum[r], p.sinks[task.head], rows.sum[r]);
+    if constexpr (kJoinsSink)
+      keep = join_sink(rows.maximum[r], p.attention.sinks[task.head], rows.sum[r]);
     float* const behind = staged + (lane / 4 + 8 * r) * kOutStride + kChunkColumns;
     if (lane % 4 == 0) {
       behind[0] = rows.sum[r];
       behind[1] = keep;
     }
   }
-  unsigned short* const out = p.out + task.first_row * p.out_row_stride +
-                              task.head * p.out_head_stride + column_part * kPieceColumns;
+  unsigned short* const out = elements(p.attention.out) +
+                              task.first_row * p.attention.out_row_stride +
+                              task.head * p.attention.out_head_stride + column_part * kPieceColumns;
   BROACH_ROLLED
   for (int chunk = 0; chunk < kPieces * kChunks; ++chunk) {
     BROACH_UNROLL
@@ -81,7 +83,7 @@ BROACH_DEVICE void write_band(Thread thread, const BroachWindowRowsDecode& p,
                  is_finite_half<kHalf>(static_cast<unsigned short>(pair >> 16));
         halves.words[i / 2] = pair;
       }
-      share8(out + row * p.out_row_stride + chunk / kChunks * kPieceDims +
+      share8(out + row * p.attention.out_row_stride + chunk / kChunks * kPieceDims +
                  chunk % kChunks * kChunkColumns + column,
              halves);
       if (!finite) shared.redo[row] = 1;
@@ -104,8 +106,11 @@ BROACH_DEVICE void redo_rows(Thread thread, const BroachWindowRowsDecode& p,
   for (int row = 0; row < task.rows; ++row) {
     if (shared.redo[row] == 0 && kControl != Control::kWholeBlockRerun) continue;
     const int at = task.first_row + row;
-    rerun_head<kPrefillThreads>(thread, p, p.q + at * p.q_row_stride + task.head * p.q_head_stride,
-                                p.out + at * p.out_row_stride + task.head * p.out_head_stride,
+    rerun_head<kPrefillThreads>(thread, p,
+                                elements(p.attention.q) + at * p.attention.q_row_stride +
+                                    task.head * p.attention.q_head_stride,
+                                elements(p.attention.out) + at * p.attention.out_row_stride +
+                                    task.head * p.attention.out_head_stride,
                                 task.kv_head, task.head, task.slot, keys_of(p, task, shared, row),
                                 scratch);
   }

@@ -108,7 +108,8 @@ BROACH_DEVICE void load_last_keys(Thread thread, const BroachWindowRowsPrefill& 
   const BroachWindowRowsDecode& p = params.common;
   if constexpr (kChecked) {
     const Layout layout = kGeneric ? static_cast<Layout>(p.layout) : kLayout;
-    if (layout == Layout::kRing && task.past - first_key(p, task.sequence_position) > p.length) {
+    if (layout == Layout::kRing &&
+        task.past - first_key(p, task.sequence_position) > p.cache.length) {
       fail(thread, "the ring does not hold the window and the chunk's rows", task.past);
     }
   }
@@ -130,8 +131,9 @@ BROACH_DEVICE void load_last_keys(Thread thread, const BroachWindowRowsPrefill& 
 
 BROACH_DEVICE void load_prefill_queries(Thread thread, const BroachWindowRowsDecode& p,
                                         const PrefillTask& task, PrefillShared& shared) {
-  const unsigned short* const q =
-      p.q + task.first_row * p.q_row_stride + task.head * p.q_head_stride;
+  const unsigned short* const q = elements(p.attention.q) +
+                                  task.first_row * p.attention.q_row_stride +
+                                  task.head * p.attention.q_head_stride;
   constexpr int kVectors = kHeadDim / 8;
   for (int vector = static_cast<int>(thread.index()); vector < kPrefillRows * kVectors;
        vector += kPrefillThreads) {
@@ -139,7 +141,7 @@ BROACH_DEVICE void load_prefill_queries(Thread thread, const BroachWindowRowsDec
     const int column = vector % kVectors * 8;
     const bool present = row < task.rows;
     copy_16_bytes(shared.q + query_at(row, column),
-                  q + (present ? row : 0) * p.q_row_stride + column, present);
+                  q + (present ? row : 0) * p.attention.q_row_stride + column, present);
   }
 }
 

@@ -20,9 +20,9 @@ namespace broach::window_rows {
 
 /// The score of a key from its dot product.
 BROACH_DEVICE float score_of(const BroachWindowRowsDecode& p, float dot) {
-  const float s = mul_rn(dot, p.scale);
+  const float s = mul_rn(dot, p.attention.scale);
   if constexpr (kSoftcap) {
-    return mul_rn(p.softcap, tanh32(div_rn(s, p.softcap)));
+    return mul_rn(p.attention.softcap, tanh32(div_rn(s, p.attention.softcap)));
   } else {
     return s;
   }

@@ -59,8 +59,8 @@ struct DecodeTask {
 BROACH_DEVICE void load_queries(Thread thread, const BroachWindowRowsDecode& p,
                                 const DecodeTask& task, DecodeShared& shared) {
   const int ratio = ratio_of(p);
-  const unsigned short* const q =
-      p.q + task.row * p.q_row_stride + task.kv_head * ratio * p.q_head_stride;
+  const unsigned short* const q = elements(p.attention.q) + task.row * p.attention.q_row_stride +
+                                  task.kv_head * ratio * p.attention.q_head_stride;
   constexpr int kVectors = kHeadDim / 8;
   for (int vector = static_cast<int>(thread.index()); vector < kHeads * kVectors;
        vector += kDecodeThreads) {
@@ -68,7 +68,7 @@ BROACH_DEVICE void load_queries(Thread thread, const BroachWindowRowsDecode& p,
     const int column = vector % kVectors * 8;
     const bool present = head < ratio;
     copy_16_bytes(shared.q + head * kQueryStride + column,
-                  q + (present ? head : 0) * p.q_head_stride + column, present);
+                  q + (present ? head : 0) * p.attention.q_head_stride + column, present);
   }
 }
 
@@ -269,7 +269,7 @@ struct BlockFold {
     if (warp < kHeadBlocks && lane % 4 == 0) {
       const int head = warp * 8 + lane / 4;
       if (kJoinsSink && head < ratio) {
-        join_sink(sum_maximum, p.sinks[task.kv_head * ratio + head], sum);
+        join_sink(sum_maximum, p.attention.sinks[task.kv_head * ratio + head], sum);
       }
       shared.sums[head] = sum;
       shared.redo[head] = 0;
@@ -288,8 +288,9 @@ struct BlockFold {
       for (int i = static_cast<int>(thread.index()); i < ratio * kPieceDims; i += kDecodeThreads) {
         const int head = i / kPieceDims;
         const unsigned short bits = narrow<kHalf>(div_rn(staged[i], shared.sums[head]));
-        p.out[task.row * p.out_row_stride + (task.kv_head * ratio + head) * p.out_head_stride +
-              piece * kPieceDims + i % kPieceDims] = bits;
+        elements(p.attention.out)[task.row * p.attention.out_row_stride +
+                                  (task.kv_head * ratio + head) * p.attention.out_head_stride +
+                                  piece * kPieceDims + i % kPieceDims] = bits;
         if (!is_finite_half<kHalf>(bits)) shared.redo[head] = 1;
       }
     }
@@ -311,7 +312,8 @@ struct BlockFold {
         float keep = 1.0f;
         if constexpr (kJoinsSink) {
           float unused = 0.0f;
-          keep = join_sink(maximum[block][column], p.sinks[task.kv_head * ratio + head], unused);
+          keep = join_sink(maximum[block][column], p.attention.sinks[task.kv_head * ratio + head],
+                           unused);
         }
         BROACH_UNROLL
         for (int u = 0; u < kWarpUnits; ++u) {
@@ -431,7 +433,7 @@ BROACH_GLOBAL(broach_window_rows_tile64_decode, kDecodeThreads, BroachWindowRows
   if (!folding) {
     if (params.schedule == BROACH_TILE64_LEAVING) return;
     const int blocks = (tiles + params.tiles_a_split - 1) / params.tiles_a_split;
-    const int pair = task.row * p.kv_heads + task.kv_head;
+    const int pair = task.row * p.cache.kv_heads + task.kv_head;
     if (!arrives_last(thread, p, pair, params.launch, blocks, block_shared.arrived_last)) return;
     static_assert(sizeof(FoldShared) <= sizeof(block_shared.pieces), "the pieces' place is enough");
     auto& fold_shared = *reinterpret_cast<FoldShared*>(block_shared.pieces);

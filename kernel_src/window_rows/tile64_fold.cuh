@@ -177,7 +177,7 @@ BROACH_DEVICE void fold_heads(Thread thread, const BroachWindowRowsDecode& p, in
     shared.keep[index] = 1.0f;
     if constexpr (kJoinsSink) {
       shared.keep[index] =
-          join_sink(shared.running[index], p.sinks[kv_head * ratio + first_head + index],
+          join_sink(shared.running[index], p.attention.sinks[kv_head * ratio + first_head + index],
                     shared.totals[index]);
     }
   }
@@ -189,8 +189,9 @@ BROACH_DEVICE void fold_heads(Thread thread, const BroachWindowRowsDecode& p, in
     if (index >= kValueThreads || head >= heads) continue;
     const unsigned short bits =
         narrow<kHalf>(finished(o[v], shared.totals[head], shared.keep[head]));
-    p.out[row * p.out_row_stride + (kv_head * ratio + first_head + head) * p.out_head_stride +
-          at % kHeadDim] = bits;
+    elements(p.attention.out)[row * p.attention.out_row_stride +
+                              (kv_head * ratio + first_head + head) * p.attention.out_head_stride +
+                              at % kHeadDim] = bits;
     if (!is_finite_half<kHalf>(bits)) redo[head] = 1;
   }
 }

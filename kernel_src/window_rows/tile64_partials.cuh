@@ -26,8 +26,8 @@ struct Partials {
 
   BROACH_DEVICE Partials(const BroachWindowRowsDecode& p, int row, int kv_head)
       : ratio(ratio_of(p)) {
-    const long long pairs = static_cast<long long>(p.rows) * p.kv_heads;
-    const long long pair = static_cast<long long>(row) * p.kv_heads + kv_head;
+    const long long pairs = static_cast<long long>(p.attention.rows) * p.cache.kv_heads;
+    const long long pair = static_cast<long long>(row) * p.cache.kv_heads + kv_head;
     const long long heads = static_cast<long long>(p.max_chunks) * ratio;
     // Two floats a counter; an odd number of pairs leaves 8 bytes so that values stay aligned.
     float* const first = static_cast<float*>(p.workspace) + (pairs + 1) / 2 * 4;

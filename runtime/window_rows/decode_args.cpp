@@ -200,36 +200,39 @@ std::int32_t key_bound(const DecodeArgs& args) noexcept {
 BroachWindowRowsDecode decode_params(const WindowRowsShape& shape,
                                      const DecodeArgs& args) noexcept {
   BroachWindowRowsDecode params{};
-  params.q = static_cast<const unsigned short*>(args.q);
-  params.k = static_cast<const unsigned short*>(args.k);
-  params.v = static_cast<const unsigned short*>(args.v);
-  params.out = static_cast<unsigned short*>(args.out);
+  params.attention = {args.q,
+                      args.out,
+                      args.sinks,
+                      args.q_row_stride,
+                      args.q_head_stride,
+                      args.out_row_stride,
+                      args.out_head_stride,
+                      args.rows,
+                      args.scale,
+                      args.softcap,
+                      0};
+  // The kernels read keys and values only.
+  params.cache = {const_cast<void*>(args.k),
+                  const_cast<void*>(args.v),
+                  args.page_table,
+                  args.k_slot_stride,
+                  args.k_position_stride,
+                  args.k_head_stride,
+                  args.v_slot_stride,
+                  args.v_position_stride,
+                  args.v_head_stride,
+                  args.page_table_stride,
+                  args.kv_heads,
+                  args.slot_count,
+                  args.length,
+                  0};
   params.positions = args.positions;
   params.slots = args.slots;
-  params.page_table = args.page_table;
-  params.sinks = args.sinks;
   params.workspace = args.workspace;
-  params.q_row_stride = args.q_row_stride;
-  params.q_head_stride = args.q_head_stride;
-  params.k_slot_stride = args.k_slot_stride;
-  params.k_position_stride = args.k_position_stride;
-  params.k_head_stride = args.k_head_stride;
-  params.v_slot_stride = args.v_slot_stride;
-  params.v_position_stride = args.v_position_stride;
-  params.v_head_stride = args.v_head_stride;
-  params.out_row_stride = args.out_row_stride;
-  params.out_head_stride = args.out_head_stride;
-  params.page_table_stride = args.page_table_stride;
-  params.rows = args.rows;
-  params.kv_heads = args.kv_heads;
-  params.slot_count = args.slot_count;
-  params.length = args.length;
   params.window = static_cast<int>(shape.window);
   params.gqa_ratio = static_cast<int>(shape.gqa_ratio);
   params.layout = static_cast<int>(shape.kv_layout.kind);
   params.layout_length = static_cast<int>(shape.kv_layout.length);
-  params.scale = args.scale;
-  params.softcap = args.softcap;
   return params;
 }
 

@@ -197,14 +197,14 @@ TEST_CASE("a workspace that is small, missing or crooked is refused", "[runtime]
 
 TEST_CASE("the kernels are told every argument", "[runtime][decode_args]") {
   const BroachWindowRowsDecode params = decode_params(gemma_shape(), good_args());
-  CHECK(reinterpret_cast<std::uintptr_t>(params.v) == 0x30000);
-  CHECK(params.v_slot_stride == 1536 * 8 * 256);
-  CHECK(params.rows == 3);
+  CHECK(reinterpret_cast<std::uintptr_t>(params.cache.v) == 0x30000);
+  CHECK(params.cache.v_slot_stride == 1536 * 8 * 256);
+  CHECK(params.attention.rows == 3);
   CHECK(params.window == 1024);
   CHECK(params.gqa_ratio == 2);
   CHECK(params.layout == 1);
   CHECK(params.layout_length == 1536);
-  CHECK(params.scale == 1.0F);
+  CHECK(params.attention.scale == 1.0F);
 }
 
 }  // namespace broach::runtime

@@ -145,26 +145,26 @@ inline DecodeTensors lay_out(const DecodeCase& c) {
   t.out.assign(t.q.size(), 0x7fff);
 
   BroachWindowRowsDecode& p = t.params;
-  p.q = t.q.data();
-  p.k = t.k.data();
-  p.v = t.v.data();
-  p.out = t.out.data();
+  p.attention.q = t.q.data();
+  p.cache.k = t.k.data();
+  p.cache.v = t.v.data();
+  p.attention.out = t.out.data();
   p.positions = t.positions.data();
   p.slots = t.slots.data();
-  p.page_table = paged ? t.page_table.data() : nullptr;
-  p.sinks = c.sinks.empty() ? nullptr : c.sinks.data();
-  p.q_head_stride = p.out_head_stride = dims;
-  p.q_row_stride = p.out_row_stride = static_cast<long long>(c.heads()) * dims;
-  p.k_slot_stride = p.v_slot_stride = slot_stride;
-  p.k_position_stride = p.v_position_stride = position_stride;
-  p.k_head_stride = p.v_head_stride = dims;
-  p.page_table_stride = pages_a_slot;
-  p.rows = static_cast<int>(c.rows.size());
-  p.kv_heads = c.kv_heads;
-  p.slot_count = c.slots;
-  p.length = length;
-  p.scale = c.scale;
-  p.softcap = c.softcap;
+  p.cache.page_table = paged ? t.page_table.data() : nullptr;
+  p.attention.sinks = c.sinks.empty() ? nullptr : c.sinks.data();
+  p.attention.q_head_stride = p.attention.out_head_stride = dims;
+  p.attention.q_row_stride = p.attention.out_row_stride = static_cast<long long>(c.heads()) * dims;
+  p.cache.k_slot_stride = p.cache.v_slot_stride = slot_stride;
+  p.cache.k_position_stride = p.cache.v_position_stride = position_stride;
+  p.cache.k_head_stride = p.cache.v_head_stride = dims;
+  p.cache.page_table_stride = pages_a_slot;
+  p.attention.rows = static_cast<int>(c.rows.size());
+  p.cache.kv_heads = c.kv_heads;
+  p.cache.slots = c.slots;
+  p.cache.length = length;
+  p.attention.scale = c.scale;
+  p.attention.softcap = c.softcap;
   return t;
 }
 

@@ -79,11 +79,12 @@ inline Result<void> try_decode(const WindowRowsShape& shape, BroachWindowRowsDec
   params.max_chunks = static_cast<int>(chunks);
   // NaN in every float: a partial that is read but was not written shows.
   std::vector<std::byte> workspace(
-      runtime::chunk256_workspace_bytes(shape, params.rows, params.kv_heads, max_keys),
+      runtime::chunk256_workspace_bytes(shape, params.attention.rows, params.cache.kv_heads,
+                                        max_keys),
       std::byte{0xff});
   params.workspace = workspace.data();
-  const auto kv_heads = static_cast<std::uint32_t>(params.kv_heads);
-  const auto rows = static_cast<std::uint32_t>(params.rows);
+  const auto kv_heads = static_cast<std::uint32_t>(params.cache.kv_heads);
+  const auto rows = static_cast<std::uint32_t>(params.attention.rows);
   for (std::size_t i = 0; i < 2; ++i) {
     const auto& entry = kernel.plan.entries[i];
     auto function = kernel.module->function(entry.function);

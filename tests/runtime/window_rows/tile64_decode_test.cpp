@@ -69,7 +69,8 @@ class ReplayingFunction final : public runtime::Function {
     const auto& p = static_cast<const BroachWindowRowsTile64Decode*>(config.params)->decode;
     for (int i = 0; i < 2; ++i) {
       if (auto launched = real_.launch(config); !launched) return launched;
-      std::fill_n(p.out, p.rows * p.out_row_stride, std::uint16_t{0x5a5a});
+      std::fill_n(static_cast<std::uint16_t*>(p.attention.out),
+                  p.attention.rows * p.attention.out_row_stride, std::uint16_t{0x5a5a});
     }
     return real_.launch(config);
   }
