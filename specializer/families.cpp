@@ -1,4 +1,6 @@
 #include "specializer/family.hpp"
+#include "specializer/qk_rows/family.hpp"
+#include "specializer/sparse_rows/family.hpp"
 #include "specializer/window_rows/family.hpp"
 
 namespace broach::specializer {
@@ -7,6 +9,8 @@ namespace broach::specializer {
 std::span<const Family* const> families() noexcept {
   static const Family* const kFamilies[] = {
       &window_rows::family(),
+      &qk_rows::family(),
+      &sparse_rows::family(),
   };
   return kFamilies;
 }

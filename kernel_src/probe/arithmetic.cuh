@@ -8,6 +8,8 @@
 
 #include "common/exp.cuh"
 #include "common/half.cuh"
+#include "common/sincos.cuh"
+#include "common/sqrt.cuh"
 #include "common/tanh.cuh"
 #include "common/warp.cuh"
 #include "probe/arithmetic.h"
@@ -41,6 +43,11 @@ BROACH_DEVICE BroachProbeValues values_of(unsigned bits) {
   values.sum = 0;
   values.wide_bf16 = settled(widen<Half::kBf16>(static_cast<unsigned short>(bits >> 16)));
   values.wide_f16 = settled(widen<Half::kF16>(static_cast<unsigned short>(bits >> 16)));
+  const SinCos turned = sincos32(x);
+  values.sine = settled(turned.sin);
+  values.cosine = settled(turned.cos);
+  values.root = settled(sqrt32(x));
+  values.inverse_root = settled(div_rn(1.0f, sqrt32(x)));
   values.bf16 = narrow<Half::kBf16>(x);
   values.f16 = narrow<Half::kF16>(x);
   values.bf16_from_double = narrow<Half::kBf16>(wide);

@@ -13,6 +13,10 @@ typedef struct BroachProbeValues {
   unsigned sum;
   unsigned wide_bf16;
   unsigned wide_f16;
+  unsigned sine;
+  unsigned cosine;
+  unsigned root;
+  unsigned inverse_root;
   unsigned short bf16;
   unsigned short f16;
   unsigned short bf16_from_double;

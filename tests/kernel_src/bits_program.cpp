@@ -22,6 +22,10 @@ int main() {
     mix(v.quotient);
     mix(v.wide_bf16);
     mix(v.wide_f16);
+    mix(v.sine);
+    mix(v.cosine);
+    mix(v.root);
+    mix(v.inverse_root);
     mix(v.bf16);
     mix(v.f16);
     mix(v.bf16_from_double);

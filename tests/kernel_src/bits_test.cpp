@@ -8,7 +8,7 @@ namespace broach {
 namespace {
 
 // Changed together with docs/numerics.md, and never by accident: a served row's bits move with it.
-constexpr const char* kDigest = "de95a949373c481b";
+constexpr const char* kDigest = "76803546c1140a54";
 
 /// What the first line of a command's output says.
 std::string output_of(const std::string& command) {
