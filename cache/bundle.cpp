@@ -67,7 +67,7 @@ Result<void> Bundle::open_front(std::uint64_t size, const TrustedKeys& trusted, 
     if (!signature) return signature.error();
     const auto signer = trusted.verify(Signed::kBundle, signed_part(*bytes, *head), *signature);
     // Under the caller's own word a key may be unknown, but a signature that is there must hold.
-    if (!signer && (trust == BundleTrust::kSignature || signer.error().detail == kForged)) {
+    if (!signer && (trust == BundleTrust::kSignature || signer.error().reason == Reason::kForged)) {
       return signer.error();
     }
     if (signer) signed_by_ = *signer;
@@ -75,7 +75,7 @@ Result<void> Bundle::open_front(std::uint64_t size, const TrustedKeys& trusted, 
     return Error{ErrorCode::kDenied,
                  "it is not signed, and who could have written it is not known; sign it (broach "
                  "export --sign KEY), or vouch for it (broach import --unsigned)",
-                 std::string(kUnsigned)};
+                 "", Reason::kUnsigned};
   }
   auto front = decode_bundle_front(*bytes);
   if (!front) return front.error();
@@ -93,7 +93,7 @@ const BundleEntry* Bundle::entry(const Key& key) const {
 Error Bundle::about(const BundleEntry& entry, const Error& error) const {
   return {error.code,
           fmt::format("{} in bundle {}: {}", object_name(entry.key), path_.string(), error.message),
-          error.detail};
+          error.detail, error.reason};
 }
 
 Result<std::vector<std::byte>> Bundle::frame(const BundleEntry& entry) const {

@@ -201,7 +201,7 @@ Result<BundleHead> decode_bundle_head(std::span<const std::byte> bytes) {
     return Error{ErrorCode::kUnsupported,
                  fmt::format("the bundle has format version {}; this build reads version {}",
                              version, kBundleFormatVersion),
-                 ""};
+                 "", Reason::kNewerFormat};
   }
   BundleHead head;
   head.file_bytes = reader.u64().value_or(0);

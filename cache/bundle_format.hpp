@@ -69,7 +69,7 @@ std::string encode_front(std::span<const BundleEntry> entries, const SecretKey* 
 
 /// Reads the head alone.
 ///
-/// Errors:  kDamaged; kUnsupported for another version; kLimitExceeded for claims past the limits.
+/// Errors:  kDamaged; kUnsupported, reason kNewerFormat; kLimitExceeded for claims past the limits.
 Result<BundleHead> decode_bundle_head(std::span<const std::byte> bytes);
 
 /// Reads everything before the frames from exactly that many bytes.

@@ -13,7 +13,7 @@ bool BundleSource::known_bad(const Key& key) {
 }
 
 void BundleSource::remember_bad(const Key& key, const Error& error) {
-  if (error.code == ErrorCode::kUnsupported) {
+  if (error.reason == Reason::kNewerFormat) {
     reporter_.count("newer_format");
     return;
   }

@@ -94,7 +94,7 @@ Result<std::shared_ptr<const Fd>> Directory::root(IfMissing if_missing) {
   auto fd = open_trusted_directory(path_, rule(if_missing));
   if (!fd) {
     Error refused = fd.error();
-    if (refused.detail == kUnsafe) {
+    if (refused.reason == Reason::kUnsafe) {
       refused.message += ", or name another directory (BROACH_CACHE_DIR)";
     }
     return refused;
@@ -156,8 +156,8 @@ Result<std::string> Directory::physical_path() {
   }
   return Error{
       ErrorCode::kDenied,
-      fmt::format("another directory is in the place of cache directory {}", path_.string()),
-      std::string(kUnsafe)};
+      fmt::format("another directory is in the place of cache directory {}", path_.string()), "",
+      Reason::kUnsafe};
 }
 
 Filesystem Directory::filesystem() {

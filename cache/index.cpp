@@ -138,8 +138,8 @@ Result<void> Index::open_file(int flags) {
     return {};
   }
   disconnect();
-  return Error{ErrorCode::kDenied, fmt::format("{} leads to another file than before", file),
-               std::string(kUnsafe)};
+  return Error{ErrorCode::kDenied, fmt::format("{} leads to another file than before", file), "",
+               Reason::kUnsafe};
 }
 
 // By name, in the open directory: opening and closing the file here would drop SQLite's locks on

@@ -147,7 +147,7 @@ Result<void> read_section(std::string_view tag, std::uint32_t flags, std::string
   if ((flags & kRequired) == 0) return {};
   return Error{ErrorCode::kUnsupported,
                "the object has a section \"" + std::string(tag) + "\" that this version must know",
-               ""};
+               "", Reason::kNewerFormat};
 }
 
 // Sections fill the metadata exactly and end with the payload's own head.
@@ -246,7 +246,7 @@ Result<ObjectHeader> decode_header(std::span<const std::byte> bytes) {
     return Error{ErrorCode::kUnsupported,
                  "the object has format version " + std::to_string(version) +
                      "; this build reads version " + std::to_string(kObjectFormatVersion),
-                 ""};
+                 "", Reason::kNewerFormat};
   }
   ObjectHeader header;
   header.file_bytes = reader.u64().value_or(0);

@@ -72,7 +72,7 @@ std::vector<std::byte> encode(const Object& object);
 
 /// Reads an object back, checking magic, version, every length, and both digests.
 ///
-/// Errors:  kDamaged with what did not check out; kUnsupported for a newer format.
+/// Errors:  kDamaged with what did not check out; kUnsupported, reason kNewerFormat.
 Result<Object> decode(std::span<const std::byte> bytes);
 
 /// Reads the header alone.

@@ -98,7 +98,7 @@ Result<std::unique_ptr<DiskLayer>> Cache::State::open_read_only_directory(
     const std::filesystem::path& path) {
   auto directory = Directory::open(path, Trust::kInstalled);
   std::string why;
-  if (!directory && directory.error().detail == kUnsafe && !trusted_keys().keys().empty()) {
+  if (!directory && directory.error().reason == Reason::kUnsafe && !trusted_keys().keys().empty()) {
     why = directory.error().message + "; so only objects that a trusted key signed are used";
     directory = Directory::open(path, Trust::kSigned);
   }

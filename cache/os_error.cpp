@@ -34,7 +34,7 @@ Error os_error(std::string_view action, std::string_view object, int number) {
   return Error{
       code_of(number),
       fmt::format("cannot {} {}: {}", action, object, std::generic_category().message(number)),
-      errno_symbol(number)};
+      errno_symbol(number), number == EROFS ? Reason::kReadOnlyFileSystem : Reason::kNone};
 }
 
 }  // namespace broach::cache

@@ -25,9 +25,11 @@ void Reporter::fault(std::string_view event, const Error& error,
   try {
     std::string cause(event);
     count(cause);
-    if (!error.detail.empty()) {
+    const std::string_view symbol =
+        error.detail.empty() ? name_of(error.reason) : std::string_view(error.detail);
+    if (!symbol.empty()) {
       cause += '_';
-      std::transform(error.detail.begin(), error.detail.end(), std::back_inserter(cause),
+      std::transform(symbol.begin(), symbol.end(), std::back_inserter(cause),
                      [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
       count(cause);
     }

@@ -20,7 +20,8 @@ class Reporter {
 
   void count(std::string_view event) noexcept;
 
-  /// Counts `event` and `event_enospc` (the error's symbol), and tells the error once a symbol.
+  /// Counts `event` and `event_enospc` (the error's detail, else its reason), and tells the error
+  /// once a cause.
   void fault(std::string_view event, const Error& error, std::string_view consequence) noexcept;
 
   void tell_once(std::string_view cause, std::string_view line) noexcept;

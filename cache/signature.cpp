@@ -119,7 +119,7 @@ Result<Signature> decode_signature(std::span<const std::byte> bytes) {
     return Error{ErrorCode::kUnsupported,
                  fmt::format("the signature has format version {}; this build reads version {}",
                              version, kVersion),
-                 ""};
+                 "", Reason::kNewerFormat};
   }
   Signature signature;
   if (!take(reader, signature.signer.bytes) || !take(reader, signature.bytes)) {
@@ -142,7 +142,7 @@ Result<void> check_signature(Signed kind, std::span<const std::byte> bytes,
                fmt::format("the signature of key {} ({}) does not match: the {} was changed after "
                            "it was signed, or the signature is forged",
                            signature.signer.hex(), key.name, name_of(kind)),
-               std::string(kForged)};
+               "", Reason::kForged};
 }
 
 SecretKey SecretKey::generate(std::string name) {

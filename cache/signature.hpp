@@ -59,19 +59,15 @@ std::vector<std::byte> encode(const Signature& signature);
 
 /// Reads it back from bytes that others could have written.
 ///
-/// Errors:  kDamaged with what did not check out; kUnsupported for a newer format.
+/// Errors:  kDamaged with what did not check out; kUnsupported, reason
+///          kNewerFormat.
 Result<Signature> decode_signature(std::span<const std::byte> bytes);
 
 /// Says whether `key` signed exactly these bytes as this kind.
 ///
-/// Errors:  kDenied, detail kForged, naming the key.
+/// Errors:  kDenied, reason kForged, naming the key.
 Result<void> check_signature(Signed kind, std::span<const std::byte> bytes,
                              const Signature& signature, const PublicKey& key);
-
-/// Details of the errors by which a signature refuses bytes.
-inline constexpr std::string_view kForged = "forged";        ///< The bytes are not what was signed.
-inline constexpr std::string_view kUntrusted = "untrusted";  ///< Signed by a key nobody trusts.
-inline constexpr std::string_view kUnsigned = "unsigned";    ///< Not signed at all.
 
 /// The half of a key pair that signs. Its bytes are wiped from memory with it.
 ///

@@ -58,7 +58,7 @@ Timing look_up_timing(LayerKind kind) noexcept {
 
 // Errors that will not pass: writing is given up, as against "do not store this one".
 bool forbids_writing(const Error& error) {
-  return error.code == ErrorCode::kDenied || error.detail == "EROFS";
+  return error.code == ErrorCode::kDenied || error.reason == Reason::kReadOnlyFileSystem;
 }
 
 }  // namespace

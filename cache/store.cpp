@@ -27,7 +27,8 @@ constexpr std::int64_t kTouchEveryMs = 60'000;
 bool is_damage(const Error& error) { return error.code == ErrorCode::kDamaged; }
 
 bool refused_by_signature(const Error& error) {
-  return error.detail == kForged || error.detail == kUntrusted || error.detail == kUnsigned;
+  return error.reason == Reason::kForged || error.reason == Reason::kUntrusted ||
+         error.reason == Reason::kUnsigned;
 }
 
 void touch(const OpenFile& file) {
@@ -70,7 +71,7 @@ Result<Store::Loaded> Store::load(const Key& key) {
   if (!folder) return folder.error();
   auto file = open_file((*folder)->get(), key.hex(), path, directory_.trust());
   if (!file) {
-    const bool unsafe = file.error().detail == kUnsafe;
+    const bool unsafe = file.error().reason == Reason::kUnsafe;
     if (!unsafe && !is_damage(file.error())) return file.error();
     return Loaded{OpenFile{}, {}, Error{ErrorCode::kDamaged, file.error().message, ""}};
   }
@@ -102,9 +103,9 @@ Result<void> Store::check_signed(const Key& key, std::span<const std::byte> byte
     refused = {ErrorCode::kDenied,
                "it has no signature, and others can write to its directory; sign the directory "
                "(broach key sign)",
-               std::string(kUnsigned)};
+               "", Reason::kUnsigned};
   } else {
-    refused = {ErrorCode::kDenied, signature.error().message, std::string(kForged)};
+    refused = {ErrorCode::kDenied, signature.error().message, "", Reason::kForged};
   }
   refused.message = fmt::format("{}: {}", path_of(key), refused.message);
   return refused;
@@ -142,7 +143,7 @@ std::optional<Object> Store::find(const KeyRecord& key) {
   });
   if (found) return std::move(*found);
   const Error& error = found.error();
-  if (error.code == ErrorCode::kUnsupported) {
+  if (error.reason == Reason::kNewerFormat) {
     reporter_.count("newer_format");
   } else if (refused_by_signature(error)) {
     reporter_.fault("signature_refused", error, "treated as a miss");

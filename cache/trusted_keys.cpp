@@ -104,7 +104,7 @@ Result<PublicKey> TrustedKeys::verify(Signed kind, std::span<const std::byte> by
                     "if you trust who has the secret key, run `broach key trust` with "
                     "the public one",
                     signature.signer.hex(), searched),
-        std::string(kUntrusted)};
+        "", Reason::kUntrusted};
   }
   if (auto right = check_signature(kind, bytes, signature, found->second); !right) {
     return right.error();

@@ -28,8 +28,8 @@ class TrustedKeys {
 
   /// The trusted key that signed exactly these bytes as this kind.
   ///
-  /// Errors:  kDenied: detail kUntrusted when no trusted key has the signer's name, with where
-  ///          keys are looked for; detail kForged when the bytes are not what it signed.
+  /// Errors:  kDenied: reason kUntrusted when no trusted key has the signer's name, with where
+  ///          keys are looked for; reason kForged when the bytes are not what it signed.
   Result<PublicKey> verify(Signed kind, std::span<const std::byte> bytes,
                            const Signature& signature) const;
 

@@ -29,7 +29,7 @@ constexpr std::size_t kMaxTargetBytes = 4096;
 constexpr int kStep = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
 Error unsafe(std::string message) {
-  return Error{ErrorCode::kDenied, std::move(message), std::string(kUnsafe)};
+  return Error{ErrorCode::kDenied, std::move(message), "", Reason::kUnsafe};
 }
 
 // A short file of /proc; empty where it cannot be read.

@@ -52,7 +52,7 @@ struct Reached {
 /// can put another thing in the place of any part, before or after the walk. Missing directories
 /// are created on the walk itself. Under kSigned nothing is checked.
 ///
-/// Errors:  kDenied with detail kUnsafe, naming the part and the way out; the operating system's.
+/// Errors:  kDenied with reason kUnsafe, naming the part and the way out; the operating system's.
 /// Source:  docs/trust.md.
 Result<Reached> walk(const std::filesystem::path& path, const WalkRule& rule);
 
@@ -73,12 +73,9 @@ struct TrustedFile {
 /// Errors:  as `walk`; kNotFound; kDamaged for what is no regular file.
 Result<TrustedFile> open_trusted_file(const std::filesystem::path& path, const WalkRule& rule);
 
-/// The detail of an error that owner or mode caused, where the system's errors have "EACCES".
-inline constexpr std::string_view kUnsafe = "unsafe";
-
 /// Says whether a file or folder that fstat described may be a source of code.
 ///
-/// Errors:  kDenied naming owner or mode; its detail is kUnsafe.
+/// Errors:  kDenied naming owner or mode; its reason is kUnsafe.
 Result<void> check_owner_and_mode(std::string_view path, std::uint32_t owner, std::uint32_t mode,
                                   Trust trust);
 

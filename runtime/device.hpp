@@ -11,6 +11,7 @@
 #include "broach/result.hpp"
 #include "broach/types.hpp"
 #include "specializer/target.hpp"
+#include "specializer/version.hpp"
 
 namespace broach::runtime {
 
@@ -55,6 +56,8 @@ class Device {
 
   virtual std::string_view name() const = 0;    ///< "NVIDIA H200", "host"
   virtual std::string_view driver() const = 0;  ///< "580.159.04 (CUDA 13.0)"
+  /// The CUDA version that the driver serves, where it is a CUDA driver.
+  virtual specializer::Version driver_version() const { return {}; }
   virtual const specializer::Target& target() const = 0;
 
   /// Blocks that make progress at the same time, at least: multiprocessors on a GPU. Launches

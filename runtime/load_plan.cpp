@@ -27,7 +27,8 @@ Result<void> check_binary(const Device& device, const specializer::Plan& plan,
     if (limits == nullptr) continue;
     if (auto fits = check_launch(entry, *limits, plan.target); !fits) return fits;
   }
-  return check_least_driver(device.driver(), object.provenance.least_driver);
+  return check_least_driver(device.driver_version(), device.driver(),
+                            specializer::parse_cuda_words(object.provenance.least_driver));
 }
 
 Error with_versions(Error error, const Device& device, const cache::Object& object) {

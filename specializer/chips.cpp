@@ -33,72 +33,71 @@ constexpr std::uint32_t kHostShared = kNvidiaLarge;
 
 constexpr std::uint8_t kBoth = kSramecc | kXnack;
 
-constexpr Chip nvidia(std::string_view name, MmaStep step, std::uint32_t shared,
-                      std::string_view driver) {
+constexpr Chip nvidia(std::string_view name, MmaStep step, std::uint32_t shared, Version driver) {
   return {name, Vendor::kNvidia, name, 32, step, shared, kNvidiaRegisters, driver};
 }
 
 // sm_75's mma has neither bf16 nor k16.
-constexpr Chip turing(std::string_view name, std::string_view driver) {
+constexpr Chip turing(std::string_view name, Version driver) {
   return nvidia(name, MmaStep::kNone, kTuringShared, driver);
 }
 
-constexpr Chip ampere(std::string_view name, std::uint32_t shared, std::string_view driver) {
+constexpr Chip ampere(std::string_view name, std::uint32_t shared, Version driver) {
   return nvidia(name, MmaStep::kTwoK8, shared, driver);
 }
 
-constexpr Chip hopper(std::string_view name, std::uint32_t shared, std::string_view driver) {
+constexpr Chip hopper(std::string_view name, std::uint32_t shared, Version driver) {
   return nvidia(name, MmaStep::kOneK16, shared, driver);
 }
 
 constexpr Chip gcn(std::string_view name, std::uint8_t features = kNoFeatures) {
-  return {name, Vendor::kAmd, name, 64, MmaStep::kNone, kAmdShared, kGcnRegisters, "", features};
+  return {name, Vendor::kAmd, name, 64, MmaStep::kNone, kAmdShared, kGcnRegisters, {}, features};
 }
 
 constexpr Chip cdna(std::string_view name, std::uint32_t registers,
                     std::uint32_t shared = kAmdShared) {
-  return {name, Vendor::kAmd, name, 64, MmaStep::kMfma, shared, registers, "", kBoth};
+  return {name, Vendor::kAmd, name, 64, MmaStep::kMfma, shared, registers, {}, kBoth};
 }
 
 constexpr Chip rdna(std::string_view name, std::uint8_t features = kNoFeatures) {
-  return {name, Vendor::kAmd, name, 32, MmaStep::kNone, kAmdShared, kRdnaRegisters, "", features};
+  return {name, Vendor::kAmd, name, 32, MmaStep::kNone, kAmdShared, kRdnaRegisters, {}, features};
 }
 
 constexpr Chip rdna3(std::string_view name, std::uint32_t registers) {
-  return {name, Vendor::kAmd, name, 32, MmaStep::kWmma, kAmdShared, registers, ""};
+  return {name, Vendor::kAmd, name, 32, MmaStep::kWmma, kAmdShared, registers, {}};
 }
 
 constexpr Chip host(std::string_view name, std::string_view arch) {
-  return {name, Vendor::kHost, arch, 32, MmaStep::kOneK16, kHostShared, 0, "", kStep};
+  return {name, Vendor::kHost, arch, 32, MmaStep::kOneK16, kHostShared, 0, {}, kStep};
 }
 
 // A name with an `a` has the chip's own instructions and runs on that chip alone; one with an `f`
 // those of its family, whose later chips it runs on; the plain one runs on every later chip of its
 // major version.
 constexpr Chip kChips[] = {
-    turing("sm_75", "CUDA 10.0"),
-    ampere("sm_80", kNvidiaMiddle, "CUDA 11.0"),
-    ampere("sm_86", kNvidiaSmall, "CUDA 11.1"),
-    ampere("sm_87", kNvidiaMiddle, "CUDA 11.4"),
-    ampere("sm_88", kNvidiaSmall, "CUDA 13.0"),
-    ampere("sm_89", kNvidiaSmall, "CUDA 11.8"),
-    hopper("sm_90", kNvidiaLarge, "CUDA 11.8"),
-    hopper("sm_90a", kNvidiaLarge, "CUDA 12.0"),
-    hopper("sm_100", kNvidiaLarge, "CUDA 12.8"),
-    hopper("sm_100a", kNvidiaLarge, "CUDA 12.8"),
-    hopper("sm_100f", kNvidiaLarge, "CUDA 12.9"),
-    hopper("sm_103", kNvidiaLarge, "CUDA 12.9"),
-    hopper("sm_103a", kNvidiaLarge, "CUDA 12.9"),
-    hopper("sm_103f", kNvidiaLarge, "CUDA 12.9"),
-    hopper("sm_110", kNvidiaLarge, "CUDA 13.0"),
-    hopper("sm_110a", kNvidiaLarge, "CUDA 13.0"),
-    hopper("sm_110f", kNvidiaLarge, "CUDA 13.0"),
-    hopper("sm_120", kNvidiaSmall, "CUDA 12.8"),
-    hopper("sm_120a", kNvidiaSmall, "CUDA 12.8"),
-    hopper("sm_120f", kNvidiaSmall, "CUDA 12.9"),
-    hopper("sm_121", kNvidiaSmall, "CUDA 12.9"),
-    hopper("sm_121a", kNvidiaSmall, "CUDA 12.9"),
-    hopper("sm_121f", kNvidiaSmall, "CUDA 12.9"),
+    turing("sm_75", {10, 0}),
+    ampere("sm_80", kNvidiaMiddle, {11, 0}),
+    ampere("sm_86", kNvidiaSmall, {11, 1}),
+    ampere("sm_87", kNvidiaMiddle, {11, 4}),
+    ampere("sm_88", kNvidiaSmall, {13, 0}),
+    ampere("sm_89", kNvidiaSmall, {11, 8}),
+    hopper("sm_90", kNvidiaLarge, {11, 8}),
+    hopper("sm_90a", kNvidiaLarge, {12, 0}),
+    hopper("sm_100", kNvidiaLarge, {12, 8}),
+    hopper("sm_100a", kNvidiaLarge, {12, 8}),
+    hopper("sm_100f", kNvidiaLarge, {12, 9}),
+    hopper("sm_103", kNvidiaLarge, {12, 9}),
+    hopper("sm_103a", kNvidiaLarge, {12, 9}),
+    hopper("sm_103f", kNvidiaLarge, {12, 9}),
+    hopper("sm_110", kNvidiaLarge, {13, 0}),
+    hopper("sm_110a", kNvidiaLarge, {13, 0}),
+    hopper("sm_110f", kNvidiaLarge, {13, 0}),
+    hopper("sm_120", kNvidiaSmall, {12, 8}),
+    hopper("sm_120a", kNvidiaSmall, {12, 8}),
+    hopper("sm_120f", kNvidiaSmall, {12, 9}),
+    hopper("sm_121", kNvidiaSmall, {12, 9}),
+    hopper("sm_121a", kNvidiaSmall, {12, 9}),
+    hopper("sm_121f", kNvidiaSmall, {12, 9}),
 
     gcn("gfx801", kXnack),
     gcn("gfx802"),

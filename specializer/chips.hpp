@@ -23,7 +23,7 @@ struct Chip {
   MmaStep mma_step;
   std::uint32_t max_shared_bytes;
   std::uint32_t registers_per_block;
-  std::string_view least_driver;
+  Version least_driver;
   std::uint8_t features = kNoFeatures;
 };
 

@@ -26,6 +26,7 @@ struct CompilerIdentity {
   std::string key_text;  ///< Goes into the key: name, version, build; never a path.
   std::string words;     ///< For people: "NVRTC 13.0.88 (build 36424714)".
   std::string path;      ///< Where it was found, for `doctor` only.
+  Version toolkit;       ///< As NVRTC or hiprtc states it; none for a host compiler.
 };
 
 /// Where compilers are looked for and what one compile may use. The caller read the environment.

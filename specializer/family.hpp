@@ -60,7 +60,9 @@ class Family {
 
   /// Replaces defaults by what a target uses, checks ranges, and that a kernel exists.
   ///
-  /// Errors:  kInvalidArgument or kUnsupported with the field, its value, and what would work.
+  /// Errors:  kInvalidArgument or kUnsupported with the field, its value, and what would work;
+  /// reason
+  ///          kNoKernel where the target has no kernel for it.
   virtual Result<ServedShape> serve(const Shape& shape, const Target& target) const = 0;
 
   /// A control that the kernel lacks, and a generic kernel that there is not, render the plain

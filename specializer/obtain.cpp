@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <utility>
 
@@ -46,8 +45,9 @@ class Obtaining {
     });
     if (other_) return served(std::move(*other_));
     if (hit) return served(std::move(*hit));
-    // Someone else made this key's binary with a compiler that has changed meanwhile: under the
-    // new one's key it is there.
+    if (hit.error().reason != Reason::kCompilerChanged) return hit.error();
+    // Another thread's maker found it changed, and this one waited for it: under the new
+    // compiler's key the binary is there.
     auto now = steps_.identity(plan_.target);
     if (now && now->key_text != compiler->key_text) {
       if (auto found = cache_.find(key_of(plan_, now->key_text))) return served(std::move(*found));
@@ -87,21 +87,21 @@ class Obtaining {
                          output->compile_ms,
                          BROACH_SPECIALIZER_VERSION,
                          output->compiler.words,
-                         least_driver(plan_.target, output->compiler),
+                         cuda_words(least_driver(plan_.target, output->compiler)),
                          std::move(output->log)};
     object.limits = std::move(*limits);
     object.payload = std::move(output->binary);
     if (output->compiler.key_text == expected.key_text) return object;
 
     // The compiler was replaced since its identity was asked for: the binary belongs to the new
-    // one's key. It serves this call. The code is one that the cache does not remember.
+    // one's key. It serves this call. The cache remembers no kCompilerMissing as the key's failure.
     object.key = key_of(plan_, output->compiler.key_text);
     other_ = cache_.publish(std::move(object));
     return Error{ErrorCode::kCompilerMissing,
                  fmt::format("the compiler for {} changed from {} to {} while it compiled; asking "
                              "again works",
                              plan_.target.name, expected.words, output->compiler.words),
-                 ""};
+                 "", Reason::kCompilerChanged};
   }
 
   // Serves what some compiler made of this very plan: the key's other fields are all the same, and
@@ -136,21 +136,10 @@ class Obtaining {
 
 }  // namespace
 
-std::string least_driver(const Target& target, const CompilerIdentity& compiler) {
-  if (target.vendor != Vendor::kNvidia) return "";
+Version least_driver(const Target& target, const CompilerIdentity& compiler) {
+  if (target.vendor != Vendor::kNvidia) return {};
   // A binary runs under every driver of its toolkit's major version, and under none before it.
-  constexpr std::string_view kName = "NVRTC ", kCuda = "CUDA ";
-  const auto major_of = [](std::string_view text, std::string_view before) {
-    unsigned major = 0;
-    const std::size_t at = text.find(before);
-    if (at == std::string_view::npos) return major;
-    const std::string_view digits = text.substr(at + before.size());
-    std::from_chars(digits.data(), digits.data() + digits.size(), major);
-    return major;
-  };
-  const unsigned toolkit = major_of(compiler.words, kName);
-  if (toolkit > major_of(target.least_driver, kCuda)) return fmt::format("CUDA {}.0", toolkit);
-  return target.least_driver;
+  return std::max(target.least_driver, Version{compiler.toolkit.major, 0});
 }
 
 Result<Artifact> obtain(cache::Cache& cache, const ObtainSteps& steps, const Plan& plan,

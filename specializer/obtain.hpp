@@ -24,7 +24,8 @@ struct ObtainSteps {
 Result<Artifact> obtain(cache::Cache& cache, const ObtainSteps& steps, const Plan& plan,
                         OnMiss on_miss);
 
-/// The least driver that loads a target's binary made by a compiler, "" where none applies.
-std::string least_driver(const Target& target, const CompilerIdentity& compiler);
+/// The least CUDA version of a driver that loads a target's binary made by a compiler; none where
+/// none applies.
+Version least_driver(const Target& target, const CompilerIdentity& compiler);
 
 }  // namespace broach::specializer

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "broach/result.hpp"
+#include "specializer/version.hpp"
 
 namespace broach::specializer {
 
@@ -33,7 +34,7 @@ struct Target {
   std::uint32_t max_shared_bytes = 0;     ///< A block, after opting in.
   std::uint32_t registers_per_block = 0;  ///< The register file a block can use.
   std::uint32_t max_threads_per_block = 1024;
-  std::string least_driver;  ///< "" where none applies.
+  Version least_driver;  ///< The least CUDA version of a driver that knows the chip.
 };
 
 /// Reads a target's name.

@@ -7,10 +7,9 @@
 namespace broach::cache::remote {
 namespace {
 
-// The detail is the cause that a counter is named by.
+// The cause that a counter is named by, where the error has no reason of its own.
 Error refusal(Error error) {
   if (error.code == ErrorCode::kDamaged) error.detail = "damaged";
-  if (error.code == ErrorCode::kUnsupported) error.detail = "newer_format";
   return error;
 }
 

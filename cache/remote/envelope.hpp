@@ -17,8 +17,8 @@ std::string seal(const Object& object, const SecretKey& key);
 
 /// The object of a remote value. The signature is checked before a byte of the object is read.
 ///
-/// Errors:  kDenied with kUntrusted or kForged as its detail; kDamaged with "damaged", also where
-///          the object is another key's; kUnsupported with "newer_format".
+/// Errors:  kDenied with reason kUntrusted or kForged; kDamaged with detail "damaged", also where
+///          the object is another key's; kUnsupported with reason kNewerFormat.
 Result<Object> unseal(std::string_view value, const KeyRecord& key, const TrustedKeys& trusted);
 
 }  // namespace broach::cache::remote

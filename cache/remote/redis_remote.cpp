@@ -43,7 +43,7 @@ Result<Reply> RedisRemote::ask(std::span<const std::string_view> words, Deadline
       return reply;
     }
     // Redis closes connections that wait long: that is no fault of the peer.
-    if (!waiting->went_stale() || reply.error().detail != "closed") return reply;
+    if (!waiting->went_stale() || reply.error().reason != Reason::kClosed) return reply;
   }
   auto fresh = RedisStream::connect(curl_, access_, deadline);
   if (!fresh) return fresh.error();

@@ -87,7 +87,7 @@ Result<Reply> RedisStream::ask(std::span<const std::string_view> words, Deadline
     auto reply = reader_.take(std::string_view(bytes.data(), *count));
     if (!reply) {
       return Error{reply.error().code, fmt::format("{} {}", peer_, reply.error().message),
-                   reply.error().detail};
+                   reply.error().detail, reply.error().reason};
     }
     if (reply->has_value()) return std::move(**reply);
     // A peer that never lets this wait is bound by the clock all the same.
@@ -138,7 +138,7 @@ Result<void> RedisStream::wait(short events, Deadline& deadline) const {
 }
 
 Error RedisStream::closed() const {
-  return {ErrorCode::kIo, peer_ + " closed the connection", "closed"};
+  return {ErrorCode::kIo, peer_ + " closed the connection", "closed", Reason::kClosed};
 }
 
 }  // namespace broach::cache::remote

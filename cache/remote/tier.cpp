@@ -47,11 +47,11 @@ Result<std::string> read_secret_file(const std::filesystem::path& path) {
   const auto refused = [](std::string_view why, const Error& cause) {
     return Error{cause.code,
                  fmt::format("the file that holds its secret (BROACH_REMOTE_TOKEN_FILE) {}", why),
-                 cause.detail};
+                 cause.detail, cause.reason};
   };
   const auto file = open_trusted_file(path, {Trust::kInstalled, "secret file"});
   if (!file) {
-    if (file.error().detail == kUnsafe) {
+    if (file.error().reason == Reason::kUnsafe) {
       return refused(
           "could be changed by others: it and every directory above it must be this "
           "user's or root's and not writable by others",

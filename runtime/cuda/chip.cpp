@@ -11,15 +11,21 @@
 namespace broach::runtime::cuda {
 namespace {
 
-std::string version_words(const Driver& driver) {
+specializer::Version version_of(const Driver& driver) {
+  int version = 0;
+  if (driver.driver_get_version(&version) != kSuccess || version < 0) return {};
+  const auto number = static_cast<std::uint32_t>(version);
+  return {number / 1000, number % 1000 / 10};
+}
+
+std::string words_for(specializer::Version version) {
   std::string line;
   std::ifstream proc("/proc/driver/nvidia/version");
   std::getline(proc, line);
   std::string release = driver_release(line);
   if (release.empty()) release = "unknown release";
-  int version = 0;
-  if (driver.driver_get_version(&version) != kSuccess) return release;
-  return fmt::format("{} (CUDA {}.{})", release, version / 1000, version % 1000 / 10);
+  if (!version.stated()) return release;
+  return fmt::format("{} ({})", release, specializer::cuda_words(version));
 }
 
 }  // namespace
@@ -66,7 +72,8 @@ Result<std::shared_ptr<const Chip>> Chip::open(int ordinal, const std::string& d
   status = cu.device_get_name(name.data(), static_cast<int>(name.size()) - 1, chip->device);
   if (status != kSuccess) return failed(status, "cuDeviceGetName");
   chip->name = name.data();
-  chip->driver_words = version_words(cu);
+  chip->driver_version = version_of(cu);
+  chip->driver_words = words_for(chip->driver_version);
 
   int major = 0;
   int minor = 0;

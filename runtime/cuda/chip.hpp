@@ -6,6 +6,7 @@
 
 #include "runtime/cuda/driver.hpp"
 #include "specializer/target.hpp"
+#include "specializer/version.hpp"
 
 namespace broach::runtime::cuda {
 
@@ -25,6 +26,7 @@ struct Chip {
   std::uint32_t multiprocessors = 1;
   std::string name;
   std::string driver_words;
+  specializer::Version driver_version;
   specializer::Target target;
 
   /// Errors:  kNotFound when there is no driver or no such device; kUnsupported when no known

@@ -15,6 +15,7 @@ class CudaDevice final : public Device {
 
   std::string_view name() const override { return chip_->name; }
   std::string_view driver() const override { return chip_->driver_words; }
+  specializer::Version driver_version() const override { return chip_->driver_version; }
   const specializer::Target& target() const override { return chip_->target; }
   std::uint32_t multiprocessors() const override { return chip_->multiprocessors; }
 

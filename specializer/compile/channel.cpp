@@ -13,7 +13,9 @@ namespace {
 // A frame's body grows as its bytes arrive, so that a false length costs no memory.
 constexpr std::size_t kStepBytes = std::size_t{1} << 20;
 
-Error gone() { return Error{ErrorCode::kCompilerDied, "the other side hung up", ""}; }
+Error gone() {
+  return Error{ErrorCode::kCompilerDied, "the other side hung up", "", Reason::kClosed};
+}
 
 Error broken(const char* call) {
   if (errno == EPIPE || errno == ECONNRESET) return gone();

@@ -21,7 +21,9 @@ class Channel {
  public:
   explicit Channel(UniqueFd socket) noexcept : socket_(std::move(socket)) {}
 
-  /// Errors:  kTimedOut; kCompilerDied when the other side is gone; kLimitExceeded as encode.
+  /// Errors:  kTimedOut; kCompilerDied (reason kClosed) when the other side is gone; kLimitExceeded
+  /// as
+  ///          encode.
   Result<void> send(const Message& message, Deadline deadline);
 
   /// Errors:  kTimedOut; kCompilerDied when the other side is gone; kDamaged on what is no frame.

@@ -9,7 +9,7 @@ namespace broach::specializer {
 namespace {
 
 // The layout of a remembered value; another layout takes another name.
-constexpr std::string_view kMemoPrefix = "compiler/1/";
+constexpr std::string_view kMemoPrefix = "compiler/2/";
 
 std::string memo_name(CompilerKind kind, const std::string& build_id) {
   return std::string(kMemoPrefix) + std::string(name_of(kind)) + "/" + build_id;
@@ -18,7 +18,7 @@ std::string memo_name(CompilerKind kind, const std::string& build_id) {
 }  // namespace
 
 CompilerIdentity identity_of(CompilerKind kind, const rtc::Opened& opened) {
-  return {kind, opened.key_text, opened.words, opened.images.front().path};
+  return {kind, opened.key_text, opened.words, opened.images.front().path, opened.toolkit};
 }
 
 std::optional<CompilerIdentity> IdentityMemo::find(CompilerKind kind,
@@ -35,7 +35,7 @@ std::optional<CompilerIdentity> IdentityMemo::find(CompilerKind kind,
     if (!id || *id != image.build_id) return std::nullopt;
   }
   return CompilerIdentity{kind, std::move(record->key_text), std::move(record->words),
-                          file.string()};
+                          file.string(), record->toolkit};
 }
 
 void IdentityMemo::remember(CompilerKind kind, const std::filesystem::path& file,
@@ -43,7 +43,7 @@ void IdentityMemo::remember(CompilerKind kind, const std::filesystem::path& file
   if (!memo_.remember) return;
   const auto own_id = rtc::build_id_of(file);
   if (!own_id || own_id->empty() || opened.images.front().build_id != *own_id) return;
-  IdentityRecord record{opened.key_text, opened.words, {}};
+  IdentityRecord record{opened.key_text, opened.words, {}, opened.toolkit};
   for (std::size_t i = 1; i < opened.images.size(); ++i) {
     if (opened.images[i].build_id.empty()) return;
     record.stands_on.push_back(opened.images[i]);

@@ -14,6 +14,7 @@ struct IdentityRecord {
   std::string key_text;
   std::string words;
   std::vector<rtc::Image> stands_on;  ///< The files besides the compiler's own.
+  Version toolkit;
 
   friend bool operator==(const IdentityRecord&, const IdentityRecord&) = default;
 };

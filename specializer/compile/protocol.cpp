@@ -38,6 +38,8 @@ enum class Tag : std::uint8_t {
   kMessage = 17,
   kDetail = 18,
   kImageId = 19,
+  kToolkitMajor = 20,
+  kToolkitMinor = 21,
 };
 
 // The bytes a field of a tag may have at most.
@@ -47,6 +49,8 @@ std::size_t bound_of(Tag tag) {
       return 1;
     case Tag::kMilliseconds:
     case Tag::kCode:
+    case Tag::kToolkitMajor:
+    case Tag::kToolkitMinor:
       return 4;
     case Tag::kMemoryLimit:
       return 8;
@@ -124,7 +128,8 @@ class Writer {
                std::to_string(kMaxBodyBytes) + " fit");
     }
     if (!overflow_.empty()) {
-      return Error{ErrorCode::kLimitExceeded, "worker protocol: " + overflow_, ""};
+      return Error{ErrorCode::kLimitExceeded, "worker protocol: " + overflow_, "",
+                   Reason::kTooLong};
     }
     return std::string(kMagic) + little_endian(static_cast<std::uint32_t>(body_.size())) + body_;
   }
@@ -254,7 +259,10 @@ struct Encoder {
     for (const Image& image : opened.images) {
       writer.add(Tag::kImagePath, image.path).add(Tag::kImageId, image.build_id);
     }
-    return writer.add(Tag::kTarget, opened.targets).frame();
+    return writer.add(Tag::kTarget, opened.targets)
+        .add(Tag::kToolkitMajor, little_endian(opened.toolkit.major))
+        .add(Tag::kToolkitMinor, little_endian(opened.toolkit.minor))
+        .frame();
   }
   Result<std::string> operator()(const Compiled& compiled) const {
     return Writer(Verb::kCompiled)
@@ -317,6 +325,8 @@ Result<Message> decode(std::string_view body) {
       opened.words = fields.text(Tag::kWords);
       opened.images = fields.pairs<Image>(Tag::kImagePath, Tag::kImageId);
       opened.targets = fields.list(Tag::kTarget);
+      opened.toolkit.major = static_cast<std::uint32_t>(fields.number(Tag::kToolkitMajor));
+      opened.toolkit.minor = static_cast<std::uint32_t>(fields.number(Tag::kToolkitMinor));
       if (opened.key_text.empty()) fields.fault("a compiler without an identity");
       if (opened.images.empty()) fields.fault("a compiler without a file");
       return fields.finish(std::move(opened));

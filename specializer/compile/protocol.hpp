@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "broach/result.hpp"
+#include "specializer/version.hpp"
 
 /// What the library and the worker program `broach-rtc` say to each other.
 ///
@@ -53,6 +54,7 @@ struct Opened {
   std::string words;
   std::vector<Image> images;  ///< The compiler itself first, then what it stands on.
   std::vector<std::string> targets;
+  Version toolkit;  ///< As the compiler's interface states it; none where it has no such thing.
 
   friend bool operator==(const Opened&, const Opened&) = default;
 };
@@ -93,7 +95,7 @@ using Message = std::variant<OpenRequest, CompileRequest, Opened, Compiled, Fail
 
 /// A whole frame, header included.
 ///
-/// Errors:  kLimitExceeded naming the bound that the message would break.
+/// Errors:  kLimitExceeded (reason kTooLong) naming the bound that the message would break.
 Result<std::string> encode(const Message& message);
 
 /// Reads a frame's header.

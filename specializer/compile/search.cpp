@@ -67,7 +67,7 @@ Result<void> may_run(const fs::path& path, std::string_view what) {
   const auto file = cache::open_trusted_file(
       path, {cache::Trust::kInstalled, what, cache::IfMissing::kFail, 0, own_files_owner()});
   // What cannot be read can still be run.
-  if (file || file.error().detail != cache::kUnsafe) return {};
+  if (file || file.error().reason != Reason::kUnsafe) return {};
   return file.error();
 }
 

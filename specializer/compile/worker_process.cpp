@@ -151,7 +151,7 @@ bool WorkerProcess::hung_up() const {
 
 Result<rtc::Message> WorkerProcess::exchange(const rtc::Message& request, rtc::Deadline deadline) {
   if (auto sent = channel_.send(request, deadline); !sent) {
-    if (sent.error().code == ErrorCode::kLimitExceeded) return sent.error();
+    if (sent.error().reason == Reason::kTooLong) return sent.error();
     if (sent.error().code == ErrorCode::kTimedOut) return end(Patience::kNone), sent.error();
     return Error{ErrorCode::kCompilerDied, end(Patience::kLastWords), log_tail()};
   }

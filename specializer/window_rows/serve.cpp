@@ -136,11 +136,13 @@ Result<void> check_kernel(const WindowRowsShape& shape, const Target& target) {
                kernel.layout == shape.kv_layout.kind && runs_on(kernel, target);
       });
   if (exists) return {};
-  return refused(
-      ErrorCode::kUnsupported,
-      fmt::format("form={} arith={} kv_layout={} has no kernel yet on {}; these have: {}",
-                  name_of(shape.form), name_of(shape.arith), name_of(shape.kv_layout.kind),
-                  target.name, existing(target)));
+  Error error =
+      refused(ErrorCode::kUnsupported,
+              fmt::format("form={} arith={} kv_layout={} has no kernel yet on {}; these have: {}",
+                          name_of(shape.form), name_of(shape.arith), name_of(shape.kv_layout.kind),
+                          target.name, existing(target)));
+  error.reason = Reason::kNoKernel;
+  return error;
 }
 
 }  // namespace

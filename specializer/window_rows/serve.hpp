@@ -13,7 +13,8 @@ Result<void> check_ranges(const WindowRowsShape& shape);
 
 /// The shape with every default replaced by what the target uses, if a kernel serves it there.
 ///
-/// Errors:  as check_ranges; kUnsupported with the form, arithmetic or layout that has no kernel,
+/// Errors:  as check_ranges; kUnsupported (reason kNoKernel) with the form, arithmetic or layout
+/// that has no kernel,
 ///          and what has.
 Result<WindowRowsShape> resolve(const WindowRowsShape& shape, const Target& target);
 

@@ -174,7 +174,7 @@ TEST_CASE("only a trusted key's signature makes a bundle usable", "[cache][bundl
     const auto refused = open(BundleTrust::kSignature);
     REQUIRE_FALSE(refused);
     CHECK(refused.error().code == ErrorCode::kDenied);
-    CHECK(refused.error().detail == kUntrusted);
+    CHECK(refused.error().reason == Reason::kUntrusted);
     CHECK(says(refused.error(), stranger.public_key().id().hex()));
     CHECK(open(BundleTrust::kOwner));
   }
@@ -182,7 +182,7 @@ TEST_CASE("only a trusted key's signature makes a bundle usable", "[cache][bundl
     REQUIRE(write(path, {"a"}, nullptr));
     const auto refused = open(BundleTrust::kSignature);
     REQUIRE_FALSE(refused);
-    CHECK(refused.error().detail == kUnsigned);
+    CHECK(refused.error().reason == Reason::kUnsigned);
     const auto vouched = open(BundleTrust::kOwner);
     REQUIRE(vouched);
     CHECK_FALSE((*vouched)->signed_by());
@@ -192,8 +192,8 @@ TEST_CASE("only a trusted key's signature makes a bundle usable", "[cache][bundl
     std::string bytes = read_text(path);
     bytes[96 + 95 + 40] = static_cast<char>(bytes[96 + 95 + 40] ^ 1);  // In the Ed25519 signature.
     write_text(path, bytes);
-    CHECK(open(BundleTrust::kSignature).error().detail == kForged);
-    CHECK(open(BundleTrust::kOwner).error().detail == kForged);
+    CHECK(open(BundleTrust::kSignature).error().reason == Reason::kForged);
+    CHECK(open(BundleTrust::kOwner).error().reason == Reason::kForged);
   }
   SECTION("a file that others can write is not vouched for") {
     REQUIRE(write(path, {"a"}, nullptr));

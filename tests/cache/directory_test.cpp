@@ -94,7 +94,7 @@ TEST_CASE("a directory on a read-only file system is open and not writable", "[c
   if (directory) {
     const auto writable = (*directory)->writable();
     CHECK_FALSE(writable);
-    if (!writable) CHECK(writable.error().detail == "EROFS");
+    if (!writable) CHECK(writable.error().reason == Reason::kReadOnlyFileSystem);
     CHECK((*directory)->filesystem().name == "tmpfs");
   }
   const auto missing = Directory::open(dir.path() / "new", Trust::kOwn);

@@ -26,7 +26,7 @@ TEST_CASE("a signature holds for the bytes, the kind and the key it was made wit
           check_signature(Signed::kObject, changed, signature, signer.public_key());
       REQUIRE_FALSE(refused);
       CHECK(refused.error().code == ErrorCode::kDenied);
-      CHECK(refused.error().detail == kForged);
+      CHECK(refused.error().reason == Reason::kForged);
     }
   }
   SECTION("not for fewer or more bytes") {

@@ -114,19 +114,20 @@ TEST_CASE("a trusted key's signature is taken, any other's is not", "[cache][tru
     changed[3] ^= std::byte{1};
     const auto refused = keys.verify(Signed::kBundle, changed, signature);
     REQUIRE_FALSE(refused);
-    CHECK(refused.error().detail == kForged);
+    CHECK(refused.error().reason == Reason::kForged);
   }
   SECTION("another key is untrusted, and the refusal says where keys are looked for") {
     const auto refused =
         keys.verify(Signed::kBundle, bytes, sample_signer(2).sign(Signed::kBundle, bytes));
     REQUIRE_FALSE(refused);
     CHECK(refused.error().code == ErrorCode::kDenied);
-    CHECK(refused.error().detail == kUntrusted);
+    CHECK(refused.error().reason == Reason::kUntrusted);
     CHECK(refused.error().message.find(dir.path().string()) != std::string::npos);
     CHECK(refused.error().message.find("broach key trust") != std::string::npos);
   }
   SECTION("without any key nothing is trusted") {
-    CHECK(TrustedKeys().verify(Signed::kBundle, bytes, signature).error().detail == kUntrusted);
+    CHECK(TrustedKeys().verify(Signed::kBundle, bytes, signature).error().reason ==
+          Reason::kUntrusted);
   }
 }
 

@@ -209,11 +209,11 @@ TEST_CASE("the files that a walk ends at are regular and nobody else's", "[cache
   CHECK(open_trusted_file(c, {Trust::kInstalled, "secret file"}).error().code ==
         ErrorCode::kDamaged);
   set_mode(c / "file", 0620);
-  CHECK(open("file").error().detail == kUnsafe);
+  CHECK(open("file").error().reason == Reason::kUnsafe);
   set_mode(c / "file", 0600);
   if (geteuid() != 0) BROACH_SKIP("giving a file away needs root");
   give(c / "file", kStranger);
-  CHECK(open("file").error().detail == kUnsafe);
+  CHECK(open("file").error().reason == Reason::kUnsafe);
   // Whose code runs here anyway may own it, and what leads to it.
   WalkRule rule{Trust::kInstalled, "worker"};
   rule.also = kStranger;
@@ -311,7 +311,7 @@ TEST_CASE("in a user namespace an owner without a number of its own is a strange
   CHECK(in_child(enter, alike));
   const auto refuses = [](const fs::path& path) {
     const auto refused = Directory::open(path, Trust::kInstalled);
-    return !refused && refused.error().detail == kUnsafe &&
+    return !refused && refused.error().reason == Reason::kUnsafe &&
            refused.error().message.find("user namespace") != std::string::npos;
   };
   CHECK(in_child(enter, [&] { return refuses(tree.theirs / "a/b/c"); }));

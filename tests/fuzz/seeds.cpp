@@ -229,10 +229,9 @@ void add_fleet(const fs::path& top) {
 // What is said of compilers and drivers.
 void add_toolchains(const fs::path& top) {
   const auto record = specializer::to_text(
-      {"nvrtc 13.0.88 CL-1", "NVRTC 13.0", {{"/usr/lib/libnvrtc-builtins.so", "0123"}}});
+      {"nvrtc 13.0.88 CL-1", "NVRTC 13.0", {{"/usr/lib/libnvrtc-builtins.so", "0123"}}, {13, 0}});
   Folder(top, "identity").add("record", record.value());
-  Folder(top, "driver_version")
-      .add("versions", std::string_view("580.65 (CUDA 13.0)\0CUDA 12.4", 29));
+  Folder(top, "cuda_version").add("version", "CUDA 12.4");
   Folder(top, "compile_log")
       .add("log",
            "In file included from main:1:\n 1 | out of memory\nmain:7: error: expected ';'\n"
@@ -244,7 +243,7 @@ void add_worker_messages(const Folder& folder) {
   const Message messages[] = {
       OpenRequest{Engine::kHiprtc, "/lib/x.so", 1ULL << 40, "/tmp/a"},
       CompileRequest{"sm_90a", {{"main.cu", "int x;"}, {"x/y.cuh", ""}}, {"-O3", ""}},
-      Opened{"key", "words", {{"/a", "12"}, {"/b", ""}}, {"sm_80", "sm_90"}},
+      Opened{"key", "words", {{"/a", "12"}, {"/b", ""}}, {"sm_80", "sm_90"}, {13, 1}},
       Compiled{"binary", "log\n", 1234}, Failed{ErrorCode::kCompileFailed, "no", "a long log"}};
   for (std::size_t i = 0; i < std::size(messages); ++i) {
     const std::string frame = *encode(messages[i]);

@@ -24,6 +24,7 @@ class ProxyDevice final : public runtime::Device {
 
   std::string_view name() const override { return real_->name(); }
   std::string_view driver() const override { return real_->driver(); }
+  specializer::Version driver_version() const override { return real_->driver_version(); }
   const specializer::Target& target() const override { return real_->target(); }
   std::uint32_t multiprocessors() const override { return real_->multiprocessors(); }
   Result<std::unique_ptr<runtime::Module>> load(std::span<const std::byte> binary,

@@ -14,7 +14,7 @@ using namespace broach::specializer::rtc;
 std::vector<Message> samples() {
   return {OpenRequest{Engine::kHiprtc, "/lib/x.so", 1ULL << 40, "/tmp/a"},
           CompileRequest{"sm_90a", {{"main.cu", "a\0b"}, {"x/y.cuh", ""}}, {"-O3", ""}},
-          Opened{"key", "words", {{"/a", "12"}, {"/b", ""}}, {"sm_80", "sm_90"}},
+          Opened{"key", "words", {{"/a", "12"}, {"/b", ""}}, {"sm_80", "sm_90"}, {13, 1}},
           Compiled{std::string(100000, '\0'), "log\n", 1234},
           Failed{ErrorCode::kCompileFailed, "no", "a long log"}};
 }

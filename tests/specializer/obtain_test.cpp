@@ -27,7 +27,8 @@ Plan cubin_plan() {
 
 // Compilers that do what a test tells them, and count.
 struct FakeCompilers {
-  CompilerIdentity found{CompilerKind::kNvrtc, "nvrtc 13.0 build 1", "NVRTC 13.0.88 (build 1)", ""};
+  CompilerIdentity found{
+      CompilerKind::kNvrtc, "nvrtc 13.0 build 1", "NVRTC 13.0.88 (build 1)", "", {13, 0}};
   CompilerIdentity compiles_as = found;
   std::optional<Error> missing, fails;
   std::vector<std::byte> binary = test::read_bytes(test::data_path("limits_sm_90a.cubin"));
@@ -234,14 +235,14 @@ TEST_CASE("a binary that does not read is an error with the log, and is not publ
 
 TEST_CASE("the least driver is the toolkit's or the chip's, whichever is later",
           "[specializer][forge]") {
-  const CompilerIdentity nvrtc13{CompilerKind::kNvrtc, "", "NVRTC 13.2.1 (build 9)", ""};
-  const CompilerIdentity nvrtc12{CompilerKind::kNvrtc, "", "NVRTC 12.9.41 (build 8)", ""};
-  CHECK(least_driver(*parse_target("sm_90a"), nvrtc13) == "CUDA 13.0");
-  CHECK(least_driver(*parse_target("sm_90a"), nvrtc12) == "CUDA 12.0");
-  CHECK(least_driver(*parse_target("sm_121a"), nvrtc12) == "CUDA 12.9");
-  CHECK(least_driver(*parse_target("sm_80"), nvrtc12) == "CUDA 12.0");
-  CHECK(least_driver(*parse_target("gfx90a"), nvrtc13).empty());
-  CHECK(least_driver(*parse_target("host"), nvrtc13).empty());
+  const CompilerIdentity nvrtc13{CompilerKind::kNvrtc, "", "", "", {13, 2}};
+  const CompilerIdentity nvrtc12{CompilerKind::kNvrtc, "", "", "", {12, 9}};
+  CHECK(least_driver(*parse_target("sm_90a"), nvrtc13) == Version{13, 0});
+  CHECK(least_driver(*parse_target("sm_90a"), nvrtc12) == Version{12, 0});
+  CHECK(least_driver(*parse_target("sm_121a"), nvrtc12) == Version{12, 9});
+  CHECK(least_driver(*parse_target("sm_80"), nvrtc12) == Version{12, 0});
+  CHECK_FALSE(least_driver(*parse_target("gfx90a"), nvrtc13).stated());
+  CHECK_FALSE(least_driver(*parse_target("host"), nvrtc13).stated());
 }
 
 }  // namespace broach::specializer

@@ -97,7 +97,7 @@ Result<std::vector<cache::Object>> read_all(cache::Cache& cache,
     if (!object) {
       return Error{object.error().code,
                    fmt::format("{} in {}: {}", key.hex(), place, object.error().message),
-                   object.error().detail};
+                   object.error().detail, object.error().reason};
     }
     if (*object) objects.push_back(std::move(**object));  // Else it was evicted meanwhile.
   }

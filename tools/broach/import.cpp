@@ -30,7 +30,7 @@ Result<std::unique_ptr<cache::Bundle>> open_bundle(Session& session, const Wante
   auto bundle = cache::Bundle::open(wanted.file, keys, cache::BundleTrust::kSignature);
   const bool vouched =
       !bundle && wanted.allow_unsigned &&
-      (bundle.error().detail == cache::kUnsigned || bundle.error().detail == cache::kUntrusted);
+      (bundle.error().reason == Reason::kUnsigned || bundle.error().reason == Reason::kUntrusted);
   if (vouched) bundle = cache::Bundle::open(wanted.file, keys, cache::BundleTrust::kOwner);
   if (bundle) return bundle;
   Error refused = bundle.error();

@@ -45,9 +45,10 @@ ExitStatus Output::fail(const Error& error) {
   note(error.message);
   write(messages_, indented(error.detail));
   if (json()) {
-    document(
-        {{"error",
-          {{"code", name_of(error.code)}, {"message", error.message}, {"detail", error.detail}}}});
+    Json told = {
+        {"code", name_of(error.code)}, {"message", error.message}, {"detail", error.detail}};
+    if (error.reason != Reason::kNone) told["reason"] = name_of(error.reason);
+    document({{"error", std::move(told)}});
   }
   return exit_status_of(error.code);
 }

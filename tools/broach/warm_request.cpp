@@ -179,7 +179,7 @@ Result<void> plan_wish(const Wish& wish, const WarmRequest& request, JobList& li
   auto served = specializer::serve(wish.shape, *target);
   if (!served) {
     const bool form_was_named = !request.form.empty();
-    if (served.error().code != ErrorCode::kUnsupported || form_was_named) return served.error();
+    if (served.error().reason != Reason::kNoKernel || form_was_named) return served.error();
     list.leave_out();
     return {};
   }

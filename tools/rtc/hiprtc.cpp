@@ -83,6 +83,7 @@ class Hiprtc final : public Compiler {
     // comgr is opened at the first compile, so there has to be one; an architecture that every
     // release knows keeps it from aborting.
     auto compiled = compile_program(api_, {{"identity.hip", ""}}, {"--offload-arch=gfx906"});
+    opened_.toolkit = {static_cast<std::uint32_t>(major), static_cast<std::uint32_t>(minor)};
     opened_.images = images_named(
         {"libamdhip64.", "libhiprtc.", "libamd_comgr.", "libhiprtc-builtins.", "libLLVM"});
     const auto comgr_image = std::find_if(

@@ -48,7 +48,7 @@ class Server {
     for (;;) {
       auto request = channel_.receive({});
       if (!request) {
-        if (request.error().code == ErrorCode::kCompilerDied) {
+        if (request.error().reason == Reason::kClosed) {
           // Whoever watches the parent removes the temporary files and ends this process.
           while (watched_) ::pause();
           return 0;
@@ -57,7 +57,7 @@ class Server {
         return 3;
       }
       auto sent = channel_.send(answer(*request), {});
-      if (!sent && sent.error().code == ErrorCode::kLimitExceeded) {
+      if (!sent && sent.error().reason == Reason::kTooLong) {
         sent = channel_.send(failed(sent.error()), {});
       }
       if (!sent) return 3;

@@ -92,6 +92,7 @@ class Nvrtc final : public Compiler {
     opened_.key_text = "nvrtc " + version + " " + build;
     opened_.words = "NVRTC " + version + " (build " + build.substr(3) + ")";
     opened_.images = images_named({"libnvrtc.", "libnvrtc-builtins."});
+    opened_.toolkit = {static_cast<std::uint32_t>(major), static_cast<std::uint32_t>(minor)};
     return {};
   }
 

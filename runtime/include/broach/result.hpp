@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -70,16 +72,80 @@ constexpr std::string_view name_of(ErrorCode code) noexcept {
   return "unknown";
 }
 
+/// Which of the failures that share a code it is, where a caller acts on the difference. Most
+/// errors have none: their code says enough.
+enum class Reason : std::uint8_t {
+  kNone,
+  kUnsafe,              ///< kDenied: another user could have written it.
+  kUnsigned,            ///< kDenied: nobody signed it.
+  kUntrusted,           ///< kDenied: signed by a key that is not trusted.
+  kForged,              ///< kDenied: the bytes are not what was signed.
+  kNewerFormat,         ///< kUnsupported: a later version of broach wrote it.
+  kNoKernel,            ///< kUnsupported: no kernel of the family serves the shape on the target.
+  kReadOnlyFileSystem,  ///< kIo: nothing can be written there, now or later.
+  kClosed,              ///< The peer closed the connection.
+  kTooLong,             ///< kLimitExceeded: the message does not fit its protocol's bounds.
+  kCompilerChanged,     ///< kCompilerMissing: another compiler took the place of the expected one.
+};
+
+/// The enumerator's name as name_of(ErrorCode) has it; empty for kNone.
+constexpr std::string_view name_of(Reason reason) noexcept {
+  switch (reason) {
+    case Reason::kNone:
+      return "";
+    case Reason::kUnsafe:
+      return "unsafe";
+    case Reason::kUnsigned:
+      return "unsigned";
+    case Reason::kUntrusted:
+      return "untrusted";
+    case Reason::kForged:
+      return "forged";
+    case Reason::kNewerFormat:
+      return "newer_format";
+    case Reason::kNoKernel:
+      return "no_kernel";
+    case Reason::kReadOnlyFileSystem:
+      return "read_only_file_system";
+    case Reason::kClosed:
+      return "closed";
+    case Reason::kTooLong:
+      return "too_long";
+    case Reason::kCompilerChanged:
+      return "compiler_changed";
+  }
+  return "";
+}
+
 /// What went wrong: one line for people, and the long form (a compiler's log, the paths tried).
 struct Error {
   ErrorCode code = ErrorCode::kInternal;
   std::string message;  ///< One line: what was tried, on which object, what would work.
   std::string detail;   ///< May be long and have many lines; may be empty.
+  Reason reason = Reason::kNone;
 };
+
+namespace internal {
+
+/// Ends the process after a line on standard error.
+[[noreturn]] inline void misused_result(const char* what, const Error* error) noexcept {
+  if (error == nullptr) {
+    std::fprintf(stderr, "broach: %s\n", what);
+  } else {
+    const std::string_view code = name_of(error->code);
+    std::fprintf(stderr, "broach: %s: %.*s: %s\n", what, static_cast<int>(code.size()), code.data(),
+                 error->message.c_str());
+  }
+  std::abort();
+}
+
+}  // namespace internal
 
 /// A value or the reason there is none.
 ///
-/// Errors:  `value()` on an error and `error()` on a value are programming faults and terminate.
+/// Errors:  `value()` on an error and `error()` on a value are programming faults: they write a
+/// line
+///          to standard error, with the error that is there, and abort.
 /// Threads: as safe as T.
 template <class T>
 class [[nodiscard]] Result {
@@ -92,19 +158,28 @@ class [[nodiscard]] Result {
   bool ok() const noexcept { return state_.index() == 0; }
   explicit operator bool() const noexcept { return ok(); }
 
-  T& value() & noexcept { return *std::get_if<0>(&state_); }
-  const T& value() const& noexcept { return *std::get_if<0>(&state_); }
-  T&& value() && noexcept { return std::move(*std::get_if<0>(&state_)); }
+  T& value() & noexcept { return demand_value(), *std::get_if<0>(&state_); }
+  const T& value() const& noexcept { return demand_value(), *std::get_if<0>(&state_); }
+  T&& value() && noexcept { return demand_value(), std::move(*std::get_if<0>(&state_)); }
   T& operator*() & noexcept { return value(); }
   const T& operator*() const& noexcept { return value(); }
   T&& operator*() && noexcept { return std::move(*this).value(); }
   T* operator->() noexcept { return &value(); }
   const T* operator->() const noexcept { return &value(); }
 
-  const Error& error() const& noexcept { return *std::get_if<1>(&state_); }
-  Error&& error() && noexcept { return std::move(*std::get_if<1>(&state_)); }
+  const Error& error() const& noexcept { return demand_error(), *std::get_if<1>(&state_); }
+  Error&& error() && noexcept { return demand_error(), std::move(*std::get_if<1>(&state_)); }
 
  private:
+  void demand_value() const noexcept {
+    if (ok()) return;
+    internal::misused_result("a Result's value was used, and it holds an error",
+                             std::get_if<1>(&state_));
+  }
+  void demand_error() const noexcept {
+    if (ok()) internal::misused_result("a Result's error was used, and it holds a value", nullptr);
+  }
+
   std::variant<T, Error> state_;
 };
 
@@ -120,10 +195,14 @@ class [[nodiscard]] Result<void> {
   bool ok() const noexcept { return !error_.has_value(); }
   explicit operator bool() const noexcept { return ok(); }
 
-  const Error& error() const& noexcept { return *error_; }
-  Error&& error() && noexcept { return std::move(*error_); }
+  const Error& error() const& noexcept { return demand_error(), *error_; }
+  Error&& error() && noexcept { return demand_error(), std::move(*error_); }
 
  private:
+  void demand_error() const noexcept {
+    if (ok()) internal::misused_result("a Result's error was used, and it holds success", nullptr);
+  }
+
   std::optional<Error> error_;
 };
 
