@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string_view>
 #include <vector>
 
@@ -25,7 +26,7 @@ struct Wanted {
   std::string device;
   std::string family;
   std::string only;
-  bool list = false;  // CLI11 sets flags through bools.
+  bool list = false;
   bool digests = false;
   std::vector<int> gates{1, 2, 3, 4, 5};
   std::uint32_t jobs = 0;
@@ -154,11 +155,10 @@ Result<ExitStatus> run(Session& session, const Wanted& wanted) {
 
 }  // namespace
 
-void add_contract(CLI::App& app, Invocation& invocation) {
+void add_contract(CommandLine& line) {
   auto wanted = std::make_shared<Wanted>();
-  CLI::App& command =
-      add_subcommand(app, invocation, "contract",
-                     "Prove the kernels on a device: gates, planted controls, limits");
+  Command command =
+      line.add("contract", "Prove the kernels on a device: gates, planted controls, limits");
   command.add_option("--target,--device", wanted->device,
                      "Where to run: host, host:step=k8, cuda, cuda:N");
   command.add_option("--family", wanted->family, "One family's kernels (default: every family's)");
@@ -167,26 +167,23 @@ void add_contract(CLI::App& app, Invocation& invocation) {
   command.add_flag("--digests", wanted->digests, "Print the outputs' digests, to be pinned");
   command
       .add_option("--gates", wanted->gates, "Gates to run, as 1,2,3,4 (5: every target's limits)")
-      ->delimiter(',')
-      ->check(CLI::Range(1, kLimitsGate));
+      .separated_by(',')
+      .between(1, kLimitsGate);
   command
       .add_option("--sweep", wanted->sweep,
                   "quick or whole: fewer cases, or all (default: quick on the host)")
-      ->check(CLI::IsMember({"quick", "whole"}));
-  command
-      .add_option("--limits-for", wanted->limits_for, "Targets of gate 5 (default: the sweep's)")
-      ->delimiter(',');
+      .one_of({"quick", "whole"});
+  command.add_option("--limits-for", wanted->limits_for, "Targets of gate 5 (default: the sweep's)")
+      .separated_by(',');
   command.add_option("--hiprtc-prefix", wanted->hiprtc_prefix,
                      "Another hiprtc for gate 5, as tools/fetch-hiprtc unpacks one (default: "
                      "BROACH_HIPRTC_PREFIX)");
   command.add_option("--jobs", wanted->jobs, "Compiles and cases at a time (default: one a core)")
-      ->check(CLI::PositiveNumber);
+      .positive();
   command.footer(
       "Ends with a SUMMARY line. Exit status 0 only when every kernel passes, every control turns "
       "its gate red and no limit differs.");
-  command.callback([&invocation, wanted] {
-    invocation.action = [wanted](Session& session) { return run(session, *wanted); };
-  });
+  command.action([wanted](Session& session) { return run(session, *wanted); });
 }
 
 }  // namespace broach::tool

@@ -5,6 +5,6 @@
 namespace broach::tool {
 
 /// Adds `broach contract`: the gates, the planted controls and the limits, on one device.
-void add_contract(CLI::App& app, Invocation& invocation);
+void add_contract(CommandLine& line);
 
 }  // namespace broach::tool

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "tools/broach/command.hpp"
 #include "tools/broach/coverage_check.hpp"
@@ -132,15 +133,14 @@ Result<ExitStatus> coverage(Session& session, const Wanted& wanted) {
 
 }  // namespace
 
-void add_coverage(CLI::App& app, Invocation& invocation) {
+void add_coverage(CommandLine& line) {
   auto wanted = std::make_shared<Wanted>();
   WarmRequest& request = wanted->request;
-  CLI::App& command =
-      add_subcommand(app, invocation, "coverage",
-                     "Prove that the cache or a bundle has every binary that models need");
+  Command command =
+      line.add("coverage", "Prove that the cache or a bundle has every binary that models need");
   add_selection(command, request);
   command.add_option("--in", wanted->place, "Only this bundle or cache directory counts")
-      ->type_name("PATH");
+      .placeholder("PATH");
   command.add_flag("--offline", wanted->offline,
                    "Any compiler's binaries count, as on a machine that has none");
   command.add_flag("--unsigned", wanted->allow_unsigned,
@@ -149,9 +149,7 @@ void add_coverage(CLI::App& app, Invocation& invocation) {
       "Every binary is read and checked; nothing is compiled or written. Exit status 0 when all "
       "are\n"
       "there, 1 when one is missing or damaged.");
-  command.callback([&invocation, wanted] {
-    invocation.action = [wanted](Session& session) { return coverage(session, *wanted); };
-  });
+  command.action([wanted](Session& session) { return coverage(session, *wanted); });
 }
 
 }  // namespace broach::tool

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -165,22 +166,19 @@ Result<ExitStatus> diff(Session& session, const Wanted& wanted) {
 
 }  // namespace
 
-void add_diff(CLI::App& app, Invocation& invocation) {
+void add_diff(CommandLine& line) {
   auto wanted = std::make_shared<Wanted>();
-  CLI::App& command =
-      add_subcommand(app, invocation, "diff",
-                     "Compare the registers, spills and sizes of two caches or toolchains");
-  command.add_option("A", wanted->before, "What to compare with")->required();
-  command.add_option("B", wanted->after, "What is judged")->required();
+  Command command =
+      line.add("diff", "Compare the registers, spills and sizes of two caches or toolchains");
+  command.add_option("A", wanted->before, "What to compare with").required();
+  command.add_option("B", wanted->after, "What is judged").required();
   command
       .add_option("--fail-on", wanted->fail_on,
                   "Exit with 1 when these grew: spills, registers, bytes or any (may be repeated)")
-      ->check(CLI::IsMember({"spills", "registers", "bytes", "any"}))
-      ->allow_extra_args(false);
+      .one_of({"spills", "registers", "bytes", "any"})
+      .one_value_each_time();
   command.footer(kFooter);
-  command.callback([&invocation, wanted] {
-    invocation.action = [wanted](Session& session) { return diff(session, *wanted); };
-  });
+  command.action([wanted](Session& session) { return diff(session, *wanted); });
 }
 
 }  // namespace broach::tool

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "broach/version.hpp"
@@ -188,10 +189,10 @@ Result<ExitStatus> doctor(Session& session) {
 
 }  // namespace
 
-void add_doctor(CLI::App& app, Invocation& invocation) {
-  CLI::App& command = add_subcommand(
-      app, invocation, "doctor", "Show compilers, devices and cache layers, and what was tried");
-  command.callback([&invocation] { invocation.action = doctor; });
+void add_doctor(CommandLine& line) {
+  Command command =
+      line.add("doctor", "Show compilers, devices and cache layers, and what was tried");
+  command.action(doctor);
 }
 
 }  // namespace broach::tool

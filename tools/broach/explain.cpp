@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -99,20 +100,17 @@ Result<ExitStatus> explain(Session& session, const Wanted& wanted) {
 
 }  // namespace
 
-void add_explain(CLI::App& app, Invocation& invocation) {
+void add_explain(CommandLine& line) {
   auto wanted = std::make_shared<Wanted>();
-  CLI::App& command =
-      add_subcommand(app, invocation, "explain",
-                     "Say whether a shape is cached, and if not, what differs nearest");
-  command.add_option("SHAPE", wanted->shape, "The shape, in words")->required();
+  Command command =
+      line.add("explain", "Say whether a shape is cached, and if not, what differs nearest");
+  command.add_option("SHAPE", wanted->shape, "The shape, in words").required();
   command.add_option("--target", wanted->target, "The target: sm_90a, gfx90a, host…")
-      ->default_val("host");
+      .defaults_to("host");
   command.add_flag("--offline", wanted->offline,
                    "Any compiler's binary counts, as on a machine that has none");
   command.footer(shape_help() + "\nExit status 0 for a hit, 1 for a miss.");
-  command.callback([&invocation, wanted] {
-    invocation.action = [wanted](Session& session) { return explain(session, *wanted); };
-  });
+  command.action([wanted](Session& session) { return explain(session, *wanted); });
 }
 
 }  // namespace broach::tool

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "cache/bundle_writer.hpp"
@@ -111,35 +112,31 @@ Result<ExitStatus> write(Session& session, const Wanted& wanted) {
 
 }  // namespace
 
-void add_export(CLI::App& app, Invocation& invocation) {
+void add_export(CommandLine& line) {
   auto wanted = std::make_shared<Wanted>();
   WarmRequest& request = wanted->request;
-  CLI::App& command =
-      add_subcommand(app, invocation, "export", "Write entries into one compressed file, a bundle");
+  Command command = line.add("export", "Write entries into one compressed file, a bundle");
   command.add_option("MODEL", request.manifests,
                      "Only what these manifests need, all of it (shipped names, or files)");
   command.add_flag("--all", request.all, "What every shipped manifest needs");
   command.add_option("--target", request.targets, "Only this target's (may be repeated)")
-      ->allow_extra_args(false);
+      .one_value_each_time();
   command.add_option("--family", wanted->families, "Only this family's (may be repeated)")
-      ->allow_extra_args(false);
+      .one_value_each_time();
   command.add_option("--model", request.models, "Only this model's layers (may be repeated)")
-      ->allow_extra_args(false);
+      .one_value_each_time();
   add_form(command, request);
   command.add_flag("--any-compiler", wanted->any_compiler,
                    "Of what manifests need, take what any compiler made");
-  command.add_option("-o,--output", wanted->output, "The bundle")->type_name("FILE")->required();
-  command
-      .add_option("--sign", wanted->sign_with, "Sign with this secret key (broach key generate)")
-      ->type_name("KEYFILE");
+  command.add_option("-o,--output", wanted->output, "The bundle").placeholder("FILE").required();
+  command.add_option("--sign", wanted->sign_with, "Sign with this secret key (broach key generate)")
+      .placeholder("KEYFILE");
   command.footer(
       "The same entries and key give the same bytes. Without a model every entry of the targets "
       "and\n"
       "families goes in. With one, exit status 1 and no file when something that it needs is "
       "missing.");
-  command.callback([&invocation, wanted] {
-    invocation.action = [wanted](Session& session) { return write(session, *wanted); };
-  });
+  command.action([wanted](Session& session) { return write(session, *wanted); });
 }
 
 }  // namespace broach::tool

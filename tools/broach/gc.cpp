@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "tools/broach/command.hpp"
@@ -55,22 +56,19 @@ Result<ExitStatus> collect(Session& session, const Wanted& wanted) {
 
 }  // namespace
 
-void add_gc(CLI::App& app, Invocation& invocation) {
+void add_gc(CommandLine& line) {
   auto wanted = std::make_shared<Wanted>();
-  CLI::App& command =
-      add_subcommand(app, invocation, "gc",
-                     "Evict entries until the cache fits its budget, or remove some by key");
+  Command command =
+      line.add("gc", "Evict entries until the cache fits its budget, or remove some by key");
   command.add_flag("--dry-run", wanted->dry_run, "Say what would be removed, remove nothing");
   command
       .add_option("--max-bytes", wanted->max_bytes,
                   "Byte budget, as 500M or 2G (default: the cache's)")
-      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false));
+      .as_bytes();
   command.add_option("--max-objects", wanted->max_objects, "Object budget (default: the cache's)");
   command.add_option("--key", wanted->keys, "Remove exactly this entry (may be repeated)")
-      ->allow_extra_args(false);
-  command.callback([&invocation, wanted] {
-    invocation.action = [wanted](Session& session) { return collect(session, *wanted); };
-  });
+      .one_value_each_time();
+  command.action([wanted](Session& session) { return collect(session, *wanted); });
 }
 
 }  // namespace broach::tool

@@ -48,16 +48,14 @@ std::string text_of(const std::string& topic) {
 
 }  // namespace
 
-void add_help(CLI::App& app, Invocation& invocation) {
+void add_help(CommandLine& line) {
   auto topic = std::make_shared<std::string>();
-  CLI::App* command = app.add_subcommand("help", "Print a topic: exit-status, environment, shapes");
-  command->add_option("TOPIC", *topic, "exit-status, environment or shapes")
-      ->check(CLI::IsMember({"exit-status", "environment", "shapes"}));
-  command->callback([&invocation, topic] {
-    invocation.action = [topic](Session& session) -> Result<ExitStatus> {
-      session.output().text(text_of(*topic) + '\n');
-      return ExitStatus::kSuccess;
-    };
+  Command command = line.add_plain("help", "Print a topic: exit-status, environment, shapes");
+  command.add_option("TOPIC", *topic, "exit-status, environment or shapes")
+      .one_of({"exit-status", "environment", "shapes"});
+  command.action([topic](Session& session) -> Result<ExitStatus> {
+    session.output().text(text_of(*topic) + '\n');
+    return ExitStatus::kSuccess;
   });
 }
 

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "cache/bundle.hpp"
 #include "runtime/compose.hpp"
@@ -104,11 +105,10 @@ Result<ExitStatus> import(Session& session, const Wanted& wanted) {
 
 }  // namespace
 
-void add_import(CLI::App& app, Invocation& invocation) {
+void add_import(CommandLine& line) {
   auto wanted = std::make_shared<Wanted>();
-  CLI::App& command =
-      add_subcommand(app, invocation, "import", "Take a bundle's objects into the cache directory");
-  command.add_option("FILE", wanted->file, "The bundle")->required();
+  Command command = line.add("import", "Take a bundle's objects into the cache directory");
+  command.add_option("FILE", wanted->file, "The bundle").required();
   command.add_flag("--unsigned", wanted->allow_unsigned,
                    "Vouch for a bundle that no trusted key signed; you or root must own the file");
   command.footer(
@@ -116,9 +116,7 @@ void add_import(CLI::App& app, Invocation& invocation) {
       "or\n"
       "is not signed by a trusted key (broach key ls) is refused by name. BROACH_CACHE_PATH may\n"
       "name a signed bundle, too: it is then used where it lies.");
-  command.callback([&invocation, wanted] {
-    invocation.action = [wanted](Session& session) { return import(session, *wanted); };
-  });
+  command.action([wanted](Session& session) { return import(session, *wanted); });
 }
 
 }  // namespace broach::tool

@@ -1,4 +1,5 @@
 #include <fmt/core.h>
+#include <nlohmann/json.hpp>
 
 #include "tools/broach/command.hpp"
 #include "tools/broach/format.hpp"
@@ -66,17 +67,12 @@ Result<ExitStatus> clear(Session& session) {
 
 }  // namespace
 
-void add_journal(CLI::App& app, Invocation& invocation) {
-  CLI::App& command =
-      add_subcommand(app, invocation, "journal", "List shapes that were asked for and missed");
-  CLI::App* const ls = command.add_subcommand("ls", "List them (as without a word)");
-  CLI::App* const clear_rows = command.add_subcommand("clear", "Forget them");
-  command.require_subcommand(0, 1);
-  for (CLI::App* const word : {ls, clear_rows}) word->fallthrough();
+void add_journal(CommandLine& line) {
+  Command command = line.add("journal", "List shapes that were asked for and missed");
+  command.add_word("ls", "List them (as without a word)").action(list);
+  command.add_word("clear", "Forget them").action(clear);
   command.footer("`broach warm --from-journal` compiles them, for their own or any other target.");
-  // Runs after the words' own, which it must not undo.
-  command.callback(
-      [&invocation, clear_rows] { invocation.action = clear_rows->parsed() ? clear : list; });
+  command.action(list);
 }
 
 }  // namespace broach::tool

@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "cache/key_file.hpp"
 #include "cache/trusted_keys.hpp"
@@ -118,38 +119,33 @@ Result<ExitStatus> sign(Session& session, const std::string& file) {
 
 }  // namespace
 
-void add_key(CLI::App& app, Invocation& invocation) {
-  CLI::App& command = add_subcommand(
-      app, invocation, "key", "Make keys that sign binaries, and say whose signatures are trusted");
-  command.require_subcommand(1);
+void add_key(CommandLine& line) {
+  Command command =
+      line.add("key", "Make keys that sign binaries, and say whose signatures are trusted");
   auto file = std::make_shared<std::string>();
   auto name = std::make_shared<std::string>("broach key");
-  const auto act = [&](CLI::App* sub, Action action) {
-    sub->fallthrough();
-    sub->callback([&invocation, action = std::move(action)] { invocation.action = action; });
-  };
 
-  CLI::App* made = command.add_subcommand("generate", "Make a key pair: FILE and FILE.pub");
-  made->add_option("FILE", *file, "The secret key; a file that exists is never replaced")
-      ->required();
-  made->add_option("--name", *name, "What the key is called")->capture_default_str();
-  act(made, [file, name](Session& session) { return generate(session, *file, *name); });
+  Command made = command.add_word("generate", "Make a key pair: FILE and FILE.pub");
+  made.add_option("FILE", *file, "The secret key; a file that exists is never replaced").required();
+  made.add_option("--name", *name, "What the key is called").shows_default();
+  made.action([file, name](Session& session) { return generate(session, *file, *name); });
 
-  CLI::App* trusted = command.add_subcommand("trust", "Use what this public key's owner signed");
-  trusted->add_option("FILE", *file, "The public key")->required();
-  act(trusted, [file](Session& session) { return trust(session, *file); });
+  Command trusted = command.add_word("trust", "Use what this public key's owner signed");
+  trusted.add_option("FILE", *file, "The public key").required();
+  trusted.action([file](Session& session) { return trust(session, *file); });
 
-  CLI::App* refused = command.add_subcommand("distrust", "Stop using what a key signed");
-  refused->add_option("KEY", *file, "The key's 32 digits, as `broach key ls` has them")->required();
-  act(refused, [file](Session& session) { return distrust(session, *file); });
+  Command refused = command.add_word("distrust", "Stop using what a key signed");
+  refused.add_option("KEY", *file, "The key's 32 digits, as `broach key ls` has them").required();
+  refused.action([file](Session& session) { return distrust(session, *file); });
 
-  act(command.add_subcommand("ls", "List the trusted keys"), list);
+  command.add_word("ls", "List the trusted keys").action(list);
 
-  CLI::App* signs =
-      command.add_subcommand("sign", "Sign every object of the cache directory, for other users");
-  signs->add_option("FILE", *file, "The secret key")->required();
-  act(signs, [file](Session& session) { return sign(session, *file); });
+  Command signs =
+      command.add_word("sign", "Sign every object of the cache directory, for other users");
+  signs.add_option("FILE", *file, "The secret key").required();
+  signs.action([file](Session& session) { return sign(session, *file); });
 
+  command.require_word();
   command.footer(
       "Signatures are needed for bundles, for remote tiers, and for read-only directories that\n"
       "belong to another user. The user's keys lie in XDG_CONFIG_HOME/broach/trusted_keys or\n"

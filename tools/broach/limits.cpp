@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
 
@@ -90,16 +91,13 @@ Result<ExitStatus> list(Session& session, const Wanted& wanted) {
 
 }  // namespace
 
-void add_limits(CLI::App& app, Invocation& invocation) {
+void add_limits(CommandLine& line) {
   auto wanted = std::make_shared<Wanted>();
-  CLI::App& command =
-      add_subcommand(app, invocation, "limits", "Show what each compiled function needs to launch");
+  Command command = line.add("limits", "Show what each compiled function needs to launch");
   command.add_option("--target", wanted->target, "Only this target's");
   command.add_option("--max-spill-bytes", wanted->max_spill_bytes,
                      "Exit with 1 when a function spills more bytes a thread than this");
-  command.callback([&invocation, wanted] {
-    invocation.action = [wanted](Session& session) { return list(session, *wanted); };
-  });
+  command.action([wanted](Session& session) { return list(session, *wanted); });
 }
 
 }  // namespace broach::tool

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "tools/broach/command.hpp"
@@ -17,7 +18,7 @@ struct Wanted {
   std::string target;
   std::string family;
   std::string layer;
-  bool failures = false;  // CLI11 sets a flag through a bool.
+  bool failures = false;
 };
 
 // By family, target and shape, as people read them.
@@ -85,23 +86,20 @@ Result<ExitStatus> list(Session& session, const Wanted& wanted) {
 
 }  // namespace
 
-void add_ls(CLI::App& app, Invocation& invocation) {
+void add_ls(CommandLine& line) {
   auto wanted = std::make_shared<Wanted>();
-  CLI::App& command = add_subcommand(app, invocation, "ls", "List the entries of the cache");
+  Command command = line.add("ls", "List the entries of the cache");
   command.add_option("--target", wanted->target, "Only this target's");
   command.add_option("--family", wanted->family, "Only this family's");
-  CLI::Option* layer =
-      command.add_option("--layer", wanted->layer,
-                         "All that this layer has: its path as `broach doctor` shows it, memory, "
-                         "user or read_only");
+  command.add_option("--layer", wanted->layer,
+                     "All that this layer has: its path as `broach doctor` shows it, memory, "
+                     "user or read_only");
   command
       .add_flag("--failures", wanted->failures,
                 "List the compiles that failed and are not tried again yet, with their logs")
-      ->excludes(layer);
-  command.callback([&invocation, wanted] {
-    invocation.action = [wanted](Session& session) {
-      return wanted->failures ? list_failures(session, wanted->target) : list(session, *wanted);
-    };
+      .excludes("--layer");
+  command.action([wanted](Session& session) {
+    return wanted->failures ? list_failures(session, wanted->target) : list(session, *wanted);
   });
 }
 

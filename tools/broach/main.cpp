@@ -1,12 +1,10 @@
 // The `broach` command: reads the command line and the environment, runs one subcommand.
 
-#include <fmt/core.h>
-
+#include <cstdio>
 #include <cstdlib>
 #include <new>
 #include <utility>
 
-#include "broach/version.hpp"
 #include "tools/broach/command.hpp"
 #include "tools/broach/contract.hpp"
 
@@ -15,43 +13,28 @@ namespace {
 
 ExitStatus run(int argc, char** argv) {
   Output output(stdout, stderr);
-  CLI::App app("Kernels ground to one exact shape: compile, inspect, check and run them.",
-               "broach");
-  app.require_subcommand(1);
-  app.set_version_flag("--version", BROACH_VERSION);
-  app.footer(
-      "`broach COMMAND --help` has a command's options; `broach help TOPIC` prints exit-status,\n"
-      "environment or shapes.");
-  Invocation invocation;
-  add_doctor(app, invocation);
-  add_warm(app, invocation);
-  add_ls(app, invocation);
-  add_show(app, invocation);
-  add_limits(app, invocation);
-  add_explain(app, invocation);
-  add_coverage(app, invocation);
-  add_export(app, invocation);
-  add_import(app, invocation);
-  add_key(app, invocation);
-  add_diff(app, invocation);
-  add_run(app, invocation);
-  add_contract(app, invocation);
-  add_verify(app, invocation);
-  add_gc(app, invocation);
-  add_quarantine(app, invocation);
-  add_journal(app, invocation);
-  add_stats(app, invocation);
-  add_help(app, invocation);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& help) {
-    app.exit(help);  // Prints what was asked for.
-    return output.close(ExitStatus::kSuccess);
-  } catch (const CLI::ParseError& error) {
-    output.note(fmt::format("{} (`broach --help` and `broach COMMAND --help` list what there is)",
-                            error.what()));
-    return ExitStatus::kBadInput;
-  }
+  CommandLine line;
+  add_doctor(line);
+  add_warm(line);
+  add_ls(line);
+  add_show(line);
+  add_limits(line);
+  add_explain(line);
+  add_coverage(line);
+  add_export(line);
+  add_import(line);
+  add_key(line);
+  add_diff(line);
+  add_run(line);
+  add_contract(line);
+  add_verify(line);
+  add_gc(line);
+  add_quarantine(line);
+  add_journal(line);
+  add_stats(line);
+  add_help(line);
+  if (const auto ended = line.parse(argc, argv, output)) return *ended;
+  const Invocation& invocation = line.invocation();
   output.set_style(invocation.json ? Style::kJson : Style::kHuman);
   const char* terminal = std::getenv("TERM");
   Options options = Options::from_environment();

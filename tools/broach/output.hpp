@@ -2,7 +2,7 @@
 
 #include <cstdint>
 #include <cstdio>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string_view>
 
 #include "broach/result.hpp"

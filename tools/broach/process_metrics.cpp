@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <cstddef>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "tools/broach/format.hpp"

@@ -1,4 +1,5 @@
 #include <fmt/core.h>
+#include <nlohmann/json.hpp>
 
 #include "tools/broach/command.hpp"
 #include "tools/broach/format.hpp"
@@ -38,10 +39,9 @@ Result<ExitStatus> list(Session& session) {
 
 }  // namespace
 
-void add_quarantine(CLI::App& app, Invocation& invocation) {
-  CLI::App& command = add_subcommand(app, invocation, "quarantine",
-                                     "List damaged objects that were set aside, and why");
-  command.callback([&invocation] { invocation.action = list; });
+void add_quarantine(CommandLine& line) {
+  Command command = line.add("quarantine", "List damaged objects that were set aside, and why");
+  command.action(list);
 }
 
 }  // namespace broach::tool

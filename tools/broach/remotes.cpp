@@ -1,6 +1,7 @@
 #include "tools/broach/remotes.hpp"
 
 #include <fmt/core.h>
+#include <nlohmann/json.hpp>
 
 namespace broach::tool {
 namespace {

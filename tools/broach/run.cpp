@@ -3,6 +3,7 @@
 #include <charconv>
 #include <chrono>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "broach/runtime.hpp"
@@ -214,39 +215,34 @@ Result<ExitStatus> run(Session& session, const Wanted& wanted) {
 
 }  // namespace
 
-void add_run(CLI::App& app, Invocation& invocation) {
+void add_run(CommandLine& line) {
   auto wanted = std::make_shared<Wanted>();
-  CLI::App& command = add_subcommand(
-      app, invocation, "run", "Run one operator on made inputs, judge every output, time it");
+  Command command = line.add("run", "Run one operator on made inputs, judge every output, time it");
   command
       .add_option(
           "SHAPE", wanted->shape,
           "The family, and the shape in words; without head_dim and gqa_ratio a Gemma-4-like "
           "one, by itself a decode")
-      ->required();
-  CLI::Option* target =
-      command.add_option("--target", wanted->target, "Run this target's code: host, sm_90a…");
+      .required();
+  command.add_option("--target", wanted->target, "Run this target's code: host, sm_90a…");
   command.add_option("--device", wanted->device, "Run on this device: host, cuda:N, hip:N")
-      ->excludes(target);
+      .excludes("--target");
   command.add_option("--rows", wanted->rows, "Rows (default: 3 of a decode, 64 of a prefill)")
-      ->check(CLI::Range(1, 65'535));
-  command.add_option("--kv-heads", wanted->kv_heads, "KV heads, with a shape")
-      ->capture_default_str();
+      .between(1, 65'535);
+  command.add_option("--kv-heads", wanted->kv_heads, "KV heads, with a shape").shows_default();
   command
       .add_option("--position", wanted->position, "Position of a decode's last row, with a shape")
-      ->capture_default_str();
+      .shows_default();
   command.add_option("--p0", wanted->p0, "Position of a prefill's first row")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
+      .not_negative()
+      .shows_default();
   command.add_option("--hi", wanted->image,
                      "Rows of a prefill that see each other, as an image's do: first:last");
   command.add_option("--launches", wanted->launches,
                      "Timed launches (default: 5 on the host, 100 on a GPU)");
   command.footer(shape_help() +
                  "\nExit status 0 when every output is in float64's range, 1 when one is not.");
-  command.callback([&invocation, wanted] {
-    invocation.action = [wanted](Session& session) { return run(session, *wanted); };
-  });
+  command.action([wanted](Session& session) { return run(session, *wanted); });
 }
 
 }  // namespace broach::tool

@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "tools/broach/command.hpp"
 #include "tools/broach/format.hpp"
@@ -165,18 +166,16 @@ Result<ExitStatus> show(Session& session, const Wanted& wanted) {
 
 }  // namespace
 
-void add_show(CLI::App& app, Invocation& invocation) {
+void add_show(CommandLine& line) {
   auto wanted = std::make_shared<Wanted>();
-  CLI::App& command = add_subcommand(
-      app, invocation, "show", "Show one entry: key fields, limits, provenance, receipts, source");
+  Command command =
+      line.add("show", "Show one entry: key fields, limits, provenance, receipts, source");
   command
       .add_option("KEY", wanted->digits,
                   "The key, or as many of its first digits as name one entry")
-      ->required();
+      .required();
   command.add_flag("--source", wanted->source, "Print the sources that were compiled, too");
-  command.callback([&invocation, wanted] {
-    invocation.action = [wanted](Session& session) { return show(session, *wanted); };
-  });
+  command.action([wanted](Session& session) { return show(session, *wanted); });
 }
 
 }  // namespace broach::tool

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "runtime/metrics.hpp"
@@ -174,17 +175,14 @@ Result<ExitStatus> stats(Session& session, const Wanted& wanted) {
 
 }  // namespace
 
-void add_stats(CLI::App& app, Invocation& invocation) {
+void add_stats(CommandLine& line) {
   auto wanted = std::make_shared<Wanted>();
-  CLI::App& command = add_subcommand(app, invocation, "stats",
-                                     "Count what the cache holds, remembers and set aside");
+  Command command = line.add("stats", "Count what the cache holds, remembers and set aside");
   command
       .add_flag("--prometheus", wanted->prometheus,
                 "Write Prometheus's text exposition format, as for a node exporter's text file")
-      ->excludes("--json");
-  command.callback([&invocation, wanted] {
-    invocation.action = [wanted](Session& session) { return stats(session, *wanted); };
-  });
+      .excludes("--json");
+  command.action([wanted](Session& session) { return stats(session, *wanted); });
 }
 
 }  // namespace broach::tool

@@ -1,4 +1,5 @@
 #include <fmt/core.h>
+#include <nlohmann/json.hpp>
 
 #include "tools/broach/command.hpp"
 #include "tools/broach/format.hpp"
@@ -29,10 +30,9 @@ Result<ExitStatus> verify(Session& session) {
 
 }  // namespace
 
-void add_verify(CLI::App& app, Invocation& invocation) {
-  CLI::App& command =
-      add_subcommand(app, invocation, "verify", "Read every object again and check its digests");
-  command.callback([&invocation] { invocation.action = verify; });
+void add_verify(CommandLine& line) {
+  Command command = line.add("verify", "Read every object again and check its digests");
+  command.action(verify);
 }
 
 }  // namespace broach::tool

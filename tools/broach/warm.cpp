@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <random>
 #include <thread>
 
@@ -203,11 +204,10 @@ Result<ExitStatus> warm(Session& session, const Wanted& wanted) {
 
 }  // namespace
 
-void add_warm(CLI::App& app, Invocation& invocation) {
+void add_warm(CommandLine& line) {
   auto wanted = std::make_shared<Wanted>();
   WarmRequest& request = wanted->request;
-  CLI::App& command = add_subcommand(app, invocation, "warm",
-                                     "Compile what models need and keep it; no GPU is needed");
+  Command command = line.add("warm", "Compile what models need and keep it; no GPU is needed");
   add_selection(command, request);
   command.add_flag("--from-journal", request.from_journal,
                    "The shapes that were asked for and missed");
@@ -215,17 +215,14 @@ void add_warm(CLI::App& app, Invocation& invocation) {
                    "Also the generic kernels, which serve a shape's first use in the background "
                    "mode");
   command.add_option("--shard", request.shard, "i/n: the i-th of n parts, from 1")
-      ->type_name("i/n");
-  command.add_option("--jobs", wanted->jobs, "Compiles at a time (default: one a core)")
-      ->check(CLI::PositiveNumber);
+      .placeholder("i/n");
+  command.add_option("--jobs", wanted->jobs, "Compiles at a time (default: one a core)").positive();
   command.add_option("--max-spill-bytes", wanted->max_spill_bytes,
                      "Fail a kernel that spills more bytes a thread than this");
   command.footer(
       "Exit status 0 when everything that was asked for is in the cache, 1 when something failed,\n"
       "4 when nothing could be kept.");
-  command.callback([&invocation, wanted] {
-    invocation.action = [wanted](Session& session) { return warm(session, *wanted); };
-  });
+  command.action([wanted](Session& session) { return warm(session, *wanted); });
 }
 
 }  // namespace broach::tool

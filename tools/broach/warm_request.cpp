@@ -212,19 +212,20 @@ Result<void> plan_all(const std::vector<Wish>& wishes, const WarmRequest& reques
 
 }  // namespace
 
-void add_form(CLI::App& command, WarmRequest& request) {
-  command.add_option("--form", request.form, "Only this form: decode, prefill")->check(check_form);
+void add_form(Command& command, WarmRequest& request) {
+  command.add_option("--form", request.form, "Only this form: decode, prefill")
+      .checked_by(check_form);
 }
 
-void add_selection(CLI::App& command, WarmRequest& request) {
+void add_selection(Command& command, WarmRequest& request) {
   command.add_option("MODEL", request.manifests,
                      "Shipped manifests by name (gemma-4), or manifest files");
   command.add_flag("--all", request.all, "Every shipped manifest");
   command
       .add_option("--target", request.targets, "A target (may be repeated): sm_90a, gfx90a, host…")
-      ->allow_extra_args(false);
+      .one_value_each_time();
   command.add_option("--model", request.models, "Only this model's layers (may be repeated)")
-      ->allow_extra_args(false);
+      .one_value_each_time();
   add_form(command, request);
 }
 

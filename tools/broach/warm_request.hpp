@@ -1,12 +1,12 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstddef>
 #include <string>
 #include <vector>
 
 #include "broach/result.hpp"
 #include "cache/cache.hpp"
+#include "tools/broach/command.hpp"
 #include "tools/broach/warm_jobs.hpp"
 
 namespace broach::tool {
@@ -24,10 +24,10 @@ struct WarmRequest {
 };
 
 /// The option --form alone.
-void add_form(CLI::App& command, WarmRequest& request);
+void add_form(Command& command, WarmRequest& request);
 
 /// Options that say which shapes and targets are meant: MODEL, --all, --target, --model, --form.
-void add_selection(CLI::App& command, WarmRequest& request);
+void add_selection(Command& command, WarmRequest& request);
 
 /// A row of the journal that nothing can be compiled for.
 struct RefusedRow {

@@ -1,5 +1,6 @@
 #include <fmt/core.h>
 
+#include <nlohmann/json.hpp>
 #include <string_view>
 #include <vector>
 
