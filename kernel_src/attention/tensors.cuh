@@ -11,6 +11,8 @@ namespace broach {
 BROACH_DEVICE const unsigned short* elements(const void* tensor) {
   return static_cast<const unsigned short*>(tensor);
 }
-BROACH_DEVICE unsigned short* elements(void* tensor) { return static_cast<unsigned short*>(tensor); }
+BROACH_DEVICE unsigned short* elements(void* tensor) {
+  return static_cast<unsigned short*>(tensor);
+}
 
 }  // namespace broach
