@@ -179,7 +179,7 @@ Json bench_launch(runtime::Device& device, specializer::Forge& forge, const Wind
   const OneRow row(device, op);
   BroachWindowRowsDecode params = runtime::decode_params(op.shape(), row.args);
   const std::uint32_t chunks = runtime::chunk256_max_chunks(op.shape().window, 0);
-  params.max_chunks = static_cast<int>(chunks);
+  params.max_partials = static_cast<int>(chunks);
   const auto kv_heads = static_cast<std::uint32_t>(row.args.kv_heads);
   const auto timed = [&](const std::function<bool()>& call) {
     std::vector<double> sample;

@@ -3,39 +3,96 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <optional>
 
 namespace broach::specializer {
 namespace {
 
-std::string_view trimmed(std::string_view text) {
-  const std::size_t start = text.find_first_not_of(" \t");
-  return start == std::string_view::npos ? std::string_view{} : text.substr(start);
+constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz_";
+constexpr std::string_view kDirectives[] = {"include", "include_next", "import", "embed"};
+
+/// Moves past blanks and comments at the start of a line.
+std::string_view skip_blank(std::string_view text) {
+  for (;;) {
+    text.remove_prefix(std::min(text.find_first_not_of(" \t\r\v\f"), text.size()));
+    if (!text.starts_with("/*")) return text;
+    const std::size_t end = text.find("*/", 2);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 2);
+  }
 }
 
-// The quoted name on an include line, or nothing.
-std::string_view quoted_name(std::string_view line) {
-  line = trimmed(line);
-  if (!line.starts_with('#')) return {};
-  line = trimmed(line.substr(1));
-  if (!line.starts_with("include")) return {};
-  line = trimmed(line.substr(7));
-  if (!line.starts_with('"')) return {};
-  const std::size_t end = line.find('"', 1);
-  return end == std::string_view::npos ? std::string_view{} : line.substr(1, end - 1);
+/// Takes `token` off the start of `text`, if it is there.
+bool take(std::string_view& text, std::string_view token) {
+  if (!text.starts_with(token)) return false;
+  text.remove_prefix(token.size());
+  return true;
+}
+
+/// The name between `open` and `close` at the start of `text`, or nothing.
+std::optional<std::string_view> delimited(std::string_view text, char open, char close) {
+  if (!text.starts_with(open)) return std::nullopt;
+  const std::size_t end = text.find(close, 1);
+  if (end == std::string_view::npos) return std::nullopt;
+  return text.substr(1, end - 1);
+}
+
+std::optional<Include> include_on(std::string_view line) {
+  line = skip_blank(line);
+  if (!take(line, "#") && !take(line, "%:") && !take(line, "?\?=")) return std::nullopt;
+  line = skip_blank(line);
+  const std::string_view directive = line.substr(0, line.find_first_not_of(kLetters));
+  if (std::find(std::begin(kDirectives), std::end(kDirectives), directive) ==
+      std::end(kDirectives)) {
+    return std::nullopt;
+  }
+  line = skip_blank(line.substr(directive.size()));
+  if (const auto name = delimited(line, '"', '"')) {
+    return Include{Include::Form::kQuoted, std::string(*name)};
+  }
+  if (const auto name = delimited(line, '<', '>')) {
+    return Include{Include::Form::kAngle, std::string(*name)};
+  }
+  return Include{Include::Form::kComputed, std::string(line)};
+}
+
+/// The next line of `source`, spliced where it ends in a backslash; takes it off.
+std::string next_line(std::string_view& source) {
+  std::string line;
+  while (!source.empty()) {
+    std::string_view part = source.substr(0, source.find('\n'));
+    source.remove_prefix(std::min(part.size() + 1, source.size()));
+    if (part.ends_with('\r')) part.remove_suffix(1);
+    const bool is_spliced = part.ends_with('\\');
+    if (is_spliced) part.remove_suffix(1);
+    line += part;
+    if (!is_spliced) break;
+  }
+  return line;
+}
+
+/// An include as a message spells it.
+std::string spelt(const Include& include) {
+  switch (include.form) {
+    case Include::Form::kQuoted:
+      return fmt::format("\"{}\"", include.name);
+    case Include::Form::kAngle:
+      return fmt::format("<{}>", include.name);
+    case Include::Form::kComputed:
+      break;
+  }
+  return include.name;
 }
 
 }  // namespace
 
-std::vector<std::string_view> quoted_includes(std::string_view source) {
-  std::vector<std::string_view> names;
+std::vector<Include> includes_of(std::string_view source) {
+  std::vector<Include> includes;
   while (!source.empty()) {
-    const std::size_t end = std::min(source.find('\n'), source.size());
-    const std::string_view name = quoted_name(source.substr(0, end));
-    if (!name.empty()) names.push_back(name);
-    source.remove_prefix(std::min(end + 1, source.size()));
+    if (auto include = include_on(next_line(source))) includes.push_back(*std::move(include));
   }
-  return names;
+  return includes;
 }
 
 Result<std::vector<SourceFile>> close_over_includes(std::string_view main_name,
@@ -49,15 +106,21 @@ Result<std::vector<SourceFile>> close_over_includes(std::string_view main_name,
   while (!pending.empty()) {
     const Pending file = pending.back();
     pending.pop_back();
-    for (const std::string_view name : quoted_includes(file.bytes)) {
-      if (found.contains(name) || (vendor != Vendor::kHost && name.starts_with("host/"))) continue;
+    for (const Include& include : includes_of(file.bytes)) {
+      const std::string_view name = include.name;
+      const bool is_quoted = include.form == Include::Form::kQuoted;
+      if (is_quoted &&
+          (found.contains(name) || (vendor != Vendor::kHost && name.starts_with("host/")))) {
+        continue;
+      }
       const auto source = std::find_if(embedded.begin(), embedded.end(),
                                        [&](const EmbeddedFile& each) { return each.name == name; });
-      if (source == embedded.end()) {
+      if (!is_quoted || source == embedded.end()) {
         return Error{ErrorCode::kInternal,
-                     fmt::format("kernel source {} includes \"{}\", which is not embedded; device "
-                                 "sources include embedded files by their full virtual name",
-                                 file.name, name),
+                     fmt::format("kernel source {} includes {}, which is not embedded; device "
+                                 "sources include embedded files by their full virtual name, in "
+                                 "quotes",
+                                 file.name, spelt(include)),
                      ""};
       }
       found.emplace(source->name, source->bytes);

@@ -21,7 +21,7 @@ BROACH_DEVICE unsigned shared_address(const void* shared) {
 }
 
 /// One thread's work; the others see the barrier after a block barrier that follows.
-BROACH_DEVICE void barrier_start(Barrier& barrier, unsigned count) {
+BROACH_DEVICE void barrier_init(Barrier& barrier, unsigned count) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
                :
                : "r"(shared_address(&barrier)), "r"(count)
@@ -29,7 +29,7 @@ BROACH_DEVICE void barrier_start(Barrier& barrier, unsigned count) {
 }
 
 /// Ends a barrier's life, so that its memory may start another.
-BROACH_DEVICE void barrier_end(Barrier& barrier) {
+BROACH_DEVICE void barrier_invalidate(Barrier& barrier) {
   asm volatile("mbarrier.inval.shared::cta.b64 [%0];" : : "r"(shared_address(&barrier)) : "memory");
 }
 
@@ -40,7 +40,7 @@ BROACH_DEVICE void barrier_arrive(Barrier& barrier) {
                : "memory");
 }
 
-/// Arrives once every copy that this thread has asked for so far (tiles/copy.cuh) is there.
+/// Arrives once every copy that this thread has issued so far (tiles/copy.cuh) has landed.
 BROACH_DEVICE void barrier_arrive_after_copies(Barrier& barrier) {
   asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];"
                :

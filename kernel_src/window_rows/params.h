@@ -11,8 +11,8 @@ typedef struct BroachWindowRowsDecode {
   broach_kv_cache cache;
   const int* positions; /* [rows] position of the row's own key */
   const int* slots;     /* [rows] */
-  void* workspace;      /* the caller's; layout private to the kernels */
-  int max_chunks;       /* partials a row that the workspace has room for */
+  void* workspace;      /* the caller's; geometry.h has its layout */
+  int max_partials;     /* a row's, that the workspace has room for: chunks, or tiles */
   int window;           /* the shape's; the generic kernel reads it here */
   int gqa_ratio;        /* likewise */
   int layout;           /* likewise: 0 linear, 1 ring, 2 paged */
@@ -20,14 +20,14 @@ typedef struct BroachWindowRowsDecode {
   int reserved;
 } BroachWindowRowsDecode;
 
-/* What a tile64 decode does with a block's tiles. */
+/* Which CTAs compute a row's tiles, and who combines them (split-KV). */
 enum {
-  BROACH_TILE64_FOLDING = 0,  /* one block a (row, KV head) folds its tiles as they come */
-  BROACH_TILE64_ARRIVING = 1, /* blocks leave partials; the last to arrive folds them */
-  BROACH_TILE64_LEAVING = 2   /* blocks leave partials for the fold kernel */
+  BROACH_TILE64_ONE_CTA = 0,       /* one CTA a (row, KV head), with an online softmax */
+  BROACH_TILE64_LAST_CTA = 1,      /* CTAs leave partials; the last of a row combines them */
+  BROACH_TILE64_COMBINE_KERNEL = 2 /* CTAs leave partials for the combine kernel */
 };
 
-/* Decode by tile64. `decode.max_chunks` is the tiles a row that the workspace has room for. */
+/* Decode by tile64. */
 typedef struct BroachWindowRowsTile64Decode {
   BroachWindowRowsDecode decode;
   unsigned long long launch; /* 1 to 2^48 - 1, another for each launch that shares a workspace */

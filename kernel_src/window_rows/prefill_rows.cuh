@@ -2,27 +2,31 @@
 
 // The rows of a prefill block: which sequence they belong to, which keys they see, their queries.
 //
-// Block: kPrefillRows consecutive rows of one sequence x one query head; grid = row blocks x query
-// heads.
+// Block: `rows` consecutive rows of one sequence x one query head; grid = row blocks x query heads.
 
+#include "attention/kv_pipeline.cuh"
 #include "common/platform.cuh"
 #include "common/warp.cuh"
 #include "tiles/copy.cuh"
 #include "window_rows/keys.cuh"
-#include "window_rows/pieces.cuh"
 
 namespace broach::window_rows {
 
-constexpr int kPrefillThreads = kPrefillWarps * 32;
-constexpr int kPrefillQueryStride = kHeadDim + kRowPad;
-constexpr int kQueryElems = kPrefillRows * (kPanels ? kHeadDim : kPrefillQueryStride);
+constexpr attention::PipelineConfig kPipeline = kConfig.pipeline();
+constexpr int kStagesOfK = kPipeline.stages_of_k();
+constexpr int kStageStride = kPipeline.stage_stride();
+constexpr int kStageElems = kPipeline.stage_elems();
+
+constexpr int kPrefillQueryStride = kConfig.head_dim + kRowPadElems;
+constexpr int kQueryElems =
+    kConfig.rows * (kConfig.swizzled ? kConfig.head_dim : kPrefillQueryStride);
 
 /// Where element (row, dim) of a block's queries lies, in elements from their start.
 BROACH_DEVICE constexpr int query_at(int row, int dim) {
-  if constexpr (kPanels) {
-    // 64 rows and 64 dims a panel.
-    const int panel = row / 64 * (kHeadDim / kPanelColumns) + dim / kPanelColumns;
-    return panel * 64 * kPanelColumns + panel_at(row % 64, dim % kPanelColumns);
+  if constexpr (kConfig.swizzled) {
+    // 64 rows and 64 dims a swizzled tile.
+    const int tile = row / 64 * (kConfig.head_dim / kSwizzleColumns) + dim / kSwizzleColumns;
+    return tile * 64 * kSwizzleColumns + swizzled_at(row % 64, dim % kSwizzleColumns);
   } else {
     return row * kPrefillQueryStride + dim;
   }
@@ -30,9 +34,9 @@ BROACH_DEVICE constexpr int query_at(int row, int dim) {
 
 struct PrefillShared {
   alignas(16) unsigned short q[kQueryElems];
-  alignas(16) unsigned short pieces[kStages * kPieceElems];
-  int last[kPrefillRows];
-  unsigned redo[kPrefillRows];
+  alignas(16) unsigned short stages[kConfig.stages * kStageElems];
+  int last[kConfig.rows];
+  unsigned redo[kConfig.rows];
   unsigned unclean[4];  // a product that rows share is not finite
 };
 
@@ -49,7 +53,7 @@ struct PrefillTask {
 /// Finds the block's sequence and rows; false where the grid has more blocks than rows need.
 BROACH_DEVICE bool find_task(Thread thread, const BroachWindowRowsPrefill& params,
                              PrefillTask& task) {
-  const BroachWindowRowsDecode& p = params.common;
+  const Params& p = params.common;
   // Later rows see more keys: first come those that take longest.
   int block = static_cast<int>(thread.grid_x() - 1 - thread.block_x());
   task.head = static_cast<int>(thread.block_y());
@@ -57,17 +61,17 @@ BROACH_DEVICE bool find_task(Thread thread, const BroachWindowRowsPrefill& param
   for (int sequence = 0; sequence < params.sequences; ++sequence) {
     const int begin = params.offsets[sequence];
     const int count = params.offsets[sequence + 1] - begin;
-    const int blocks = (count + kPrefillRows - 1) / kPrefillRows;
+    const int blocks = (count + kConfig.rows - 1) / kConfig.rows;
     if (block >= blocks) {
       block -= blocks;
       continue;
     }
     task.slot = p.slots[sequence];
-    task.first_row = begin + block * kPrefillRows;
-    const int rest = count - block * kPrefillRows;
-    task.rows = rest < kPrefillRows ? rest : kPrefillRows;
+    task.first_row = begin + block * kConfig.rows;
+    const int rest = count - block * kConfig.rows;
+    task.rows = rest < kConfig.rows ? rest : kConfig.rows;
     task.sequence_position = p.positions[sequence];
-    task.position = task.sequence_position + block * kPrefillRows;
+    task.position = task.sequence_position + block * kConfig.rows;
     task.past = task.sequence_position + count;
     return true;
   }
@@ -75,7 +79,7 @@ BROACH_DEVICE bool find_task(Thread thread, const BroachWindowRowsPrefill& param
 }
 
 /// Keys that row `row` of the block sees; none for rows the block does not have.
-BROACH_DEVICE KeyRange keys_of(const BroachWindowRowsDecode& p, const PrefillTask& task,
+BROACH_DEVICE KeyRange keys_of(const Params& p, const PrefillTask& task,
                                const PrefillShared& shared, int row) {
   if (row >= task.rows) return {0, -1};
   return {first_key(p, task.position + row), shared.last[row]};
@@ -83,9 +87,8 @@ BROACH_DEVICE KeyRange keys_of(const BroachWindowRowsDecode& p, const PrefillTas
 
 /// Every key that a row from `first_row` to before `end_row` of the block sees, and those between
 /// them: the same for all lanes of a warp.
-BROACH_DEVICE KeyRange keys_of_rows(Thread thread, const BroachWindowRowsDecode& p,
-                                    const PrefillTask& task, const PrefillShared& shared,
-                                    int first_row, int end_row) {
+BROACH_DEVICE KeyRange keys_of_rows(Thread thread, const Params& p, const PrefillTask& task,
+                                    const PrefillShared& shared, int first_row, int end_row) {
   int last = -1;
   BROACH_ROLLED
   for (int row = first_row + static_cast<int>(thread.lane()); row < end_row; row += 32) {
@@ -104,39 +107,38 @@ BROACH_DEVICE void load_last_keys(Thread thread, const BroachWindowRowsPrefill& 
                                   const PrefillTask& task, PrefillShared& shared) {
   const int row = static_cast<int>(thread.index());
   if (row == 0) shared.unclean[0] = 0;
-  if (row >= kPrefillRows) return;
-  const BroachWindowRowsDecode& p = params.common;
-  if constexpr (kChecked) {
-    const Layout layout = kGeneric ? static_cast<Layout>(p.layout) : kLayout;
-    if (layout == Layout::kRing &&
+  if (row >= kConfig.rows) return;
+  const Params& p = params.common;
+  if constexpr (kConfig.checked) {
+    if (Kv::layout(layout_of(p)) == Layout::kRing &&
         task.past - first_key(p, task.sequence_position) > p.cache.length) {
       fail(thread, "the ring does not hold the window and the chunk's rows", task.past);
     }
   }
   int last = task.position + row;
   if (row < task.rows) {
-    if (params.hi != nullptr && kControl != Control::kHiIgnored) {
+    if (params.hi != nullptr && !kConfig.has(Control::kHiIgnored)) {
       last = params.hi[task.first_row + row];
-      if constexpr (kChecked) {
+      if constexpr (kConfig.checked) {
         if (last < task.position + row || last >= task.past) {
           fail(thread, "hi is not between the row's position and the chunk's end", last);
         }
       }
     }
-    check_row(thread, p, task.slot, first_key(p, task.position + row), last);
+    Kv::check(thread, p.cache, layout_of(p), task.slot, {first_key(p, task.position + row), last});
   }
   shared.last[row] = last;
   shared.redo[row] = 0;
 }
 
-BROACH_DEVICE void load_prefill_queries(Thread thread, const BroachWindowRowsDecode& p,
-                                        const PrefillTask& task, PrefillShared& shared) {
+BROACH_DEVICE void load_prefill_queries(Thread thread, const Params& p, const PrefillTask& task,
+                                        PrefillShared& shared) {
   const unsigned short* const q = elements(p.attention.q) +
                                   task.first_row * p.attention.q_row_stride +
                                   task.head * p.attention.q_head_stride;
-  constexpr int kVectors = kHeadDim / 8;
-  for (int vector = static_cast<int>(thread.index()); vector < kPrefillRows * kVectors;
-       vector += kPrefillThreads) {
+  constexpr int kVectors = kConfig.head_dim / 8;
+  for (int vector = static_cast<int>(thread.index()); vector < kConfig.rows * kVectors;
+       vector += kConfig.threads()) {
     const int row = vector / kVectors;
     const int column = vector % kVectors * 8;
     const bool present = row < task.rows;

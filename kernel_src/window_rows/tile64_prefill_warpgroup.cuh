@@ -3,13 +3,10 @@
 // window_rows prefill, arith=tile64, multiplied by warpgroups: tile64_prefill.cuh's bits. Chips:
 // sm_90a.
 
-#include "window_rows/tile64_arith.cuh"
-
+#include "window_rows/prefill_block.cuh"
 #include "window_rows/prefill_warpgroup.cuh"
 
-#include "window_rows/prefill_block.cuh"
-
-BROACH_GLOBAL(broach_window_rows_tile64_prefill, broach::window_rows::kPrefillThreads,
+BROACH_GLOBAL(broach_window_rows_tile64_prefill, broach::window_rows::kConfig.threads(),
               BroachWindowRowsPrefill, broach::NoShared) {
-  broach::window_rows::prefill_block(thread, params);
+  broach::window_rows::prefill_block<broach::window_rows::WarpgroupMainLoop>(thread, params);
 }

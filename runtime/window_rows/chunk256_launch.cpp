@@ -1,17 +1,18 @@
 #include "runtime/window_rows/chunk256_launch.hpp"
 
+#include "kernel_src/window_rows/geometry.h"
 #include "runtime/window_rows/decode_args.hpp"
 #include "runtime/window_rows/launch_stage.hpp"
 
 namespace broach::runtime {
 namespace {
 
-constexpr std::uint32_t kChunkKeys = 256;
+constexpr std::uint32_t kChunkKeys = window_rows::kChunkKeys;
 
 class Chunk256Launch final : public DecodeLaunch {
  public:
-  Chunk256Launch(const WindowRowsShape& shape, LaunchStage part, LaunchStage merge) noexcept
-      : shape_(shape), part_(part), merge_(merge) {}
+  Chunk256Launch(const WindowRowsShape& shape, LaunchStage partial, LaunchStage combine) noexcept
+      : shape_(shape), partial_(partial), combine_(combine) {}
 
   std::size_t workspace_bytes(std::int32_t rows, std::int32_t kv_heads,
                               std::int32_t max_keys) const noexcept override {
@@ -23,17 +24,17 @@ class Chunk256Launch final : public DecodeLaunch {
     const auto kv_heads = static_cast<std::uint32_t>(args.kv_heads);
     const std::uint32_t chunks = chunk256_max_chunks(shape_.window, key_bound(args));
     BroachWindowRowsDecode params = decode_params(shape_, args);
-    params.max_chunks = static_cast<int>(chunks);
-    if (auto launched = part_.launch(chunks, kv_heads, rows, params, stream); !launched) {
+    params.max_partials = static_cast<int>(chunks);
+    if (auto launched = partial_.launch(chunks, kv_heads, rows, params, stream); !launched) {
       return launched;
     }
-    return merge_.launch(kv_heads * shape_.gqa_ratio, rows, 1, params, stream);
+    return combine_.launch(kv_heads * shape_.gqa_ratio, rows, 1, params, stream);
   }
 
  private:
   WindowRowsShape shape_;
-  LaunchStage part_;
-  LaunchStage merge_;
+  LaunchStage partial_;
+  LaunchStage combine_;
 };
 
 }  // namespace
@@ -47,15 +48,17 @@ std::uint32_t chunk256_max_chunks(std::uint32_t window, std::int32_t max_keys) n
 std::size_t chunk256_workspace_bytes(const WindowRowsShape& shape, std::int32_t rows,
                                      std::int32_t kv_heads, std::int32_t max_keys) noexcept {
   if (rows <= 0 || kv_heads <= 0) return 0;
-  const std::size_t partials = static_cast<std::size_t>(rows) * static_cast<std::size_t>(kv_heads) *
-                               shape.gqa_ratio * chunk256_max_chunks(shape.window, max_keys);
-  return partials * (shape.head_dim + 2) * sizeof(float);
+  const window_rows::Chunk256Workspace layout = window_rows::chunk256_workspace(
+      rows, static_cast<long long>(kv_heads) * shape.gqa_ratio,
+      chunk256_max_chunks(shape.window, max_keys), static_cast<int>(shape.head_dim));
+  return static_cast<std::size_t>(layout.floats) * sizeof(float);
 }
 
 Result<std::unique_ptr<const DecodeLaunch>> make_chunk256_launch(const WindowRowsShape& shape,
                                                                  const specializer::Plan& plan,
                                                                  Module& module) {
-  auto stages = pick_stages<2>(plan, module, "a chunk256 plan has a part and a merge function");
+  auto stages =
+      pick_stages<2>(plan, module, "a chunk256 plan has a partial and a combine function");
   if (!stages) return stages.error();
   return std::unique_ptr<const DecodeLaunch>(
       std::make_unique<Chunk256Launch>(shape, (*stages)[0], (*stages)[1]));

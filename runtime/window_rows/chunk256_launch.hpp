@@ -19,7 +19,7 @@ std::uint32_t chunk256_max_chunks(std::uint32_t window, std::int32_t max_keys) n
 std::size_t chunk256_workspace_bytes(const WindowRowsShape& shape, std::int32_t rows,
                                      std::int32_t kv_heads, std::int32_t max_keys) noexcept;
 
-/// A block a (row, KV head, chunk), then a block a (row, query head) that merges.
+/// A block a (row, KV head, chunk), then a block a (row, query head) that combines.
 Result<std::unique_ptr<const DecodeLaunch>> make_chunk256_launch(const WindowRowsShape& shape,
                                                                  const specializer::Plan& plan,
                                                                  Module& module);

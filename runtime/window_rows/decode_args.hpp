@@ -24,7 +24,7 @@ Result<void> check_workspace(const DecodeArgs& args, std::size_t workspace_neede
 /// `max_keys` where the caller gave it, else `length`.
 std::int32_t key_bound(const DecodeArgs& args) noexcept;
 
-/// The kernels' parameter struct, all but `max_chunks`, which is the plan's.
+/// The kernels' parameter struct, all but `max_partials`, which is the plan's.
 BroachWindowRowsDecode decode_params(const WindowRowsShape& shape, const DecodeArgs& args) noexcept;
 
 }  // namespace broach::runtime

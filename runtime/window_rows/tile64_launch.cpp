@@ -5,19 +5,20 @@
 #include <limits>
 #include <memory>
 
+#include "kernel_src/window_rows/geometry.h"
 #include "runtime/window_rows/decode_args.hpp"
 #include "runtime/window_rows/launch_stage.hpp"
 
 namespace broach::runtime {
 namespace {
 
-using Fold = Tile64Schedule::Fold;
+using Combine = Tile64Schedule::Combine;
 
-constexpr std::uint32_t kTileKeys = 64;
+constexpr std::uint32_t kTileKeys = window_rows::kTile64Keys;
 
-// A block that folds partials reads every tile of its row: past this many tiles, a block a query
-// head does it sooner, for the price of a second launch.
-constexpr std::uint32_t kMostTilesByLast = 64;
+// The last CTA of a row reads every tile's partial: past this many tiles, a CTA a query head does
+// it sooner, for the price of a second launch.
+constexpr std::uint32_t kMostTilesByLastCta = 64;
 
 constexpr std::uint32_t kBlocksAMultiprocessor = 2;
 
@@ -28,25 +29,25 @@ std::uint64_t next_launch_number() noexcept {
   return launches.fetch_add(1, std::memory_order_relaxed) % kMost + 1;
 }
 
-int schedule_value(Fold fold) noexcept {
-  switch (fold) {
-    case Fold::kInBlock:
-      return BROACH_TILE64_FOLDING;
-    case Fold::kByLast:
-      return BROACH_TILE64_ARRIVING;
-    case Fold::kByKernel:
-      return BROACH_TILE64_LEAVING;
+int schedule_value(Combine combine) noexcept {
+  switch (combine) {
+    case Combine::kInCta:
+      return BROACH_TILE64_ONE_CTA;
+    case Combine::kByLastCta:
+      return BROACH_TILE64_LAST_CTA;
+    case Combine::kByKernel:
+      return BROACH_TILE64_COMBINE_KERNEL;
   }
-  return BROACH_TILE64_FOLDING;
+  return BROACH_TILE64_ONE_CTA;
 }
 
 class Tile64Launch final : public DecodeLaunch {
  public:
-  Tile64Launch(const WindowRowsShape& shape, LaunchStage decode, LaunchStage fold,
+  Tile64Launch(const WindowRowsShape& shape, LaunchStage decode, LaunchStage combine,
                std::uint32_t multiprocessors, std::optional<Tile64Schedule> forced) noexcept
       : shape_(shape),
         decode_(decode),
-        fold_(fold),
+        combine_(combine),
         multiprocessors_(multiprocessors),
         forced_(forced) {}
 
@@ -68,21 +69,21 @@ class Tile64Launch final : public DecodeLaunch {
     const std::uint32_t tiles = tile64_max_tiles(shape_.window, key_bound(args));
     BroachWindowRowsTile64Decode params{};
     params.decode = decode_params(shape_, args);
-    params.decode.max_chunks = static_cast<int>(tiles);
+    params.decode.max_partials = static_cast<int>(tiles);
     params.launch = next_launch_number();
-    params.schedule = schedule_value(chosen.fold);
-    const std::uint32_t a_split = chosen.fold == Fold::kInBlock ? tiles : chosen.tiles_a_split;
+    params.schedule = schedule_value(chosen.combine);
+    const std::uint32_t a_split = chosen.combine == Combine::kInCta ? tiles : chosen.tiles_a_split;
     params.tiles_a_split = static_cast<int>(a_split);
     const std::uint32_t splits = (tiles + a_split - 1) / a_split;
     if (auto launched = decode_.launch(splits, kv_heads, rows, params, stream); !launched) {
       return launched;
     }
-    if (chosen.fold != Fold::kByKernel) return {};
-    return fold_.launch(shape_.gqa_ratio, kv_heads, rows, params, stream);
+    if (chosen.combine != Combine::kByKernel) return {};
+    return combine_.launch(shape_.gqa_ratio, kv_heads, rows, params, stream);
   }
 
  private:
-  /// Batches above this fold in one block a row, whatever the context.
+  /// Batches above this have one CTA a row, whatever the context.
   std::int32_t most_split_rows(std::int32_t kv_heads) const noexcept {
     if (forced_ || kv_heads <= 0) return std::numeric_limits<std::int32_t>::max();
     const auto pairs = static_cast<std::int64_t>(multiprocessors_) * 3 / 4 + 1;
@@ -97,7 +98,7 @@ class Tile64Launch final : public DecodeLaunch {
 
   WindowRowsShape shape_;
   LaunchStage decode_;
-  LaunchStage fold_;
+  LaunchStage combine_;
   std::uint32_t multiprocessors_;
   std::optional<Tile64Schedule> forced_;
 };
@@ -123,25 +124,26 @@ Tile64Schedule choose_tile64_schedule(std::uint32_t window, std::int32_t rows,
   const std::uint64_t wanted = std::uint64_t{multiprocessors} * kBlocksAMultiprocessor;
   const std::uint64_t a_split = (tiles * pairs + wanted - 1) / wanted;
   if (a_split >= tiles) return {};
-  return {tiles <= kMostTilesByLast ? Fold::kByLast : Fold::kByKernel,
+  return {tiles <= kMostTilesByLastCta ? Combine::kByLastCta : Combine::kByKernel,
           static_cast<std::uint32_t>(a_split)};
 }
 
 std::size_t tile64_workspace_bytes(const WindowRowsShape& shape, const Tile64Schedule& schedule,
                                    std::int32_t rows, std::int32_t kv_heads,
                                    std::int32_t max_keys) noexcept {
-  if (schedule.fold == Fold::kInBlock || rows <= 0 || kv_heads <= 0) return 0;
+  if (schedule.combine == Combine::kInCta || rows <= 0 || kv_heads <= 0) return 0;
   const std::size_t pairs = static_cast<std::size_t>(rows) * static_cast<std::size_t>(kv_heads);
-  const std::size_t partials = pairs * shape.gqa_ratio * tile64_max_tiles(shape.window, max_keys);
-  // 8-byte counters, padded so that the floats after them are 16-byte aligned.
-  return (pairs + 1) / 2 * 16 + partials * (shape.head_dim + 2) * sizeof(float);
+  const window_rows::Tile64Workspace layout = window_rows::tile64_workspace(
+      static_cast<long long>(pairs), tile64_max_tiles(shape.window, max_keys),
+      static_cast<int>(shape.gqa_ratio), static_cast<int>(shape.head_dim));
+  return static_cast<std::size_t>(layout.floats) * sizeof(float);
 }
 
 Result<std::unique_ptr<const DecodeLaunch>> make_tile64_launch(
     const WindowRowsShape& shape, const specializer::Plan& plan, Module& module,
     std::uint32_t multiprocessors, std::optional<Tile64Schedule> forced) {
   auto stages =
-      pick_stages<2>(plan, module, "a tile64 decode plan has a decode and a fold function");
+      pick_stages<2>(plan, module, "a tile64 decode plan has a decode and a combine function");
   if (!stages) return stages.error();
   return std::unique_ptr<const DecodeLaunch>(std::make_unique<Tile64Launch>(
       shape, (*stages)[0], (*stages)[1], std::max(multiprocessors, 1U), forced));

@@ -9,15 +9,16 @@
 
 namespace broach::runtime {
 
-/// Which blocks compute a row's tiles. No choice changes a bit of the output.
+/// Which CTAs compute a row's tiles, and who combines them (split-KV). No choice changes a bit of
+/// the output.
 struct Tile64Schedule {
-  enum class Fold : std::uint8_t {
-    kInBlock,   ///< One block a (row, KV head) folds its tiles as they come; no workspace.
-    kByLast,    ///< Blocks leave partials; the last of a row to arrive folds them.
-    kByKernel,  ///< Blocks leave partials for a second kernel, one block a query head.
+  enum class Combine : std::uint8_t {
+    kInCta,      ///< One CTA a (row, KV head), with an online softmax; no workspace.
+    kByLastCta,  ///< CTAs leave partials; the last of a row combines them.
+    kByKernel,   ///< CTAs leave partials for a second kernel, one CTA a query head.
   };
-  Fold fold = Fold::kInBlock;
-  std::uint32_t tiles_a_split = 1;  ///< Tiles a block; all of them under kInBlock.
+  Combine combine = Combine::kInCta;
+  std::uint32_t tiles_a_split = 1;  ///< Tiles a CTA; all of them under kInCta.
 
   friend bool operator==(const Tile64Schedule&, const Tile64Schedule&) = default;
 };
@@ -32,7 +33,7 @@ Tile64Schedule choose_tile64_schedule(std::uint32_t window, std::int32_t rows,
                                       std::uint32_t multiprocessors) noexcept;
 
 /// Scratch that a schedule needs: an arrival counter a (row, KV head); a maximum, a sum and
-/// head_dim values a (row, query head, tile). 0 for kInBlock.
+/// head_dim values a (row, query head, tile). 0 for kInCta.
 ///
 /// Units:   bytes.
 std::size_t tile64_workspace_bytes(const WindowRowsShape& shape, const Tile64Schedule& schedule,

@@ -7,9 +7,13 @@
 
 namespace broach::specializer::window_rows {
 
-/// What a planted fault needs that a shape does not have, as the shape's words ("p32=on"), or
-/// nothing. Without it the fault is out of reach: the kernel would be the sound one under the
-/// fault's name.
+/// Whether the kernel of a shape can be planted with a fault.
+///
+/// Shapes:  `shape` is resolved: its arithmetic and form say which kernel it is.
+bool has_control(std::string_view control, const WindowRowsShape& shape);
+
+/// What a planted fault needs that a shape lacks, as the shape's text ("p32=on"), or nothing.
+/// Without it the fault is out of reach: the kernel would be the sound one under the fault's name.
 ///
 /// A generic kernel reads window and layout at run time, so that its faults reach any of them.
 std::string_view missing_for(std::string_view control, const WindowRowsShape& shape,

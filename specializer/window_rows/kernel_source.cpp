@@ -1,27 +1,41 @@
 #include "specializer/window_rows/kernel_source.hpp"
 
-#include <algorithm>
 #include <utility>
+
+#include "specializer/window_rows/controls.hpp"
 
 namespace broach::specializer::window_rows {
 namespace {
 
-/// "window_early" as kernel_src/window_rows/names.cuh's enumerator, "kWindowEarly".
-std::string enumerator(std::string_view control) {
-  std::string name = "k";
+bool on(Switch choice) { return choice == Switch::kOn; }
+
+/// "window_early" as the kernels' enumerator of it, "kWindowEarly".
+std::string enumerator(std::string_view name) {
+  std::string made = "k";
   bool upper = true;
-  for (const char c : control) {
+  for (const char c : name) {
     if (c == '_') {
       upper = true;
     } else {
-      name += upper && c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+      made += upper && c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
       upper = false;
     }
   }
-  return name;
+  return made;
 }
 
-}  // namespace
+std::string_view arith_enumerator(Arith arith) {
+  switch (arith) {
+    case Arith::kChunk256:
+      return "kChunk256";
+    case Arith::kMma32:
+      return "kMma32";
+    case Arith::kTile64:
+    case Arith::kDefault:
+      return "kTile64";
+  }
+  return "kTile64";
+}
 
 std::string_view layout_enumerator(KvLayoutKind kind) {
   switch (kind) {
@@ -35,33 +49,39 @@ std::string_view layout_enumerator(KvLayoutKind kind) {
   return "kLinear";
 }
 
-KernelSource::KernelSource(const WindowRowsShape& shape, int ratio, const Variant& variant,
-                           std::span<const std::string_view> controls)
+}  // namespace
+
+KernelSource::KernelSource(const WindowRowsShape& shape, int ratio, const Variant& variant)
     : text_(
-          "#include \"common/half.cuh\"\n"
-          "#include \"window_rows/names.cuh\"\n\n"
-          "namespace broach::window_rows {\n\n") {
-  const bool generic = variant.generic == Switch::kOn;
+          "#include \"window_rows/config.h\"\n\n"
+          "namespace broach::window_rows {\n\n"
+          "constexpr Config kConfig{\n") {
+  const bool generic = on(variant.generic);
   const KvLayout layout = generic ? KvLayout{} : shape.kv_layout;
-  const bool planted =
-      std::find(controls.begin(), controls.end(), variant.control) != controls.end();
-  constant("int", "kHeadDim", shape.head_dim);
-  constant("int", "kRatio", ratio);
-  constant("int", "kWindow", generic ? 0 : shape.window);
-  constant("Layout", "kLayout", fmt::format("Layout::{}", layout_enumerator(layout.kind)));
-  constant("int", "kLayoutLength", layout.length);
-  constant("Half", "kHalf", shape.dtype == Dtype::kBf16 ? "Half::kBf16" : "Half::kF16");
-  constant("bool", "kP32", shape.p32 == Switch::kOn);
-  constant("bool", "kSoftcap", shape.softcap == Switch::kOn);
-  constant("bool", "kSinks", shape.sinks == Switch::kOn);
-  constant("bool", "kChecked", shape.checked == Switch::kOn);
-  constant("bool", "kGeneric", generic);
-  constant("Control", "kControl",
-           fmt::format("Control::{}", planted ? enumerator(variant.control) : "kNone"));
+  set("arith", fmt::format("Arith::{}", arith_enumerator(shape.arith)));
+  set("head_dim", shape.head_dim);
+  set("ratio", ratio);
+  set("window", generic ? 0 : shape.window);
+  set("layout", fmt::format("Layout::{}", layout_enumerator(layout.kind)));
+  set("layout_length", layout.length);
+  set("dtype", shape.dtype == Dtype::kBf16 ? "Half::kBf16" : "Half::kF16");
+  set("p32", on(shape.p32));
+  set("softcap", on(shape.softcap));
+  set("sinks", on(shape.sinks));
+  set("checked", on(shape.checked));
+  set("generic", generic);
+  if (has_control(variant.control, shape)) {
+    set("control", fmt::format("Control::{}", enumerator(variant.control)));
+  }
 }
 
 std::string KernelSource::finish(std::string_view header) && {
-  text_ += fmt::format("\n}}  // namespace broach::window_rows\n\n#include \"{}\"\n", header);
+  text_ += fmt::format(
+      "}};\n\n"
+      "static_assert(CheckedConfig<kConfig>::kOk);\n\n"
+      "}}  // namespace broach::window_rows\n\n"
+      "#include \"{}\"\n",
+      header);
   return std::move(text_);
 }
 

@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -11,25 +10,21 @@
 
 namespace broach::specializer::window_rows {
 
-/// A layout as the kernels' enumerator of it, "kRing".
-std::string_view layout_enumerator(KvLayoutKind kind);
-
-/// A rendered source: the constants of a shape by name, then the header of a kernel family that
-/// takes them.
+/// A rendered source: a kernel's `kConfig` (kernel_src/window_rows/config.h), member by member,
+/// then the kernel's header.
 class KernelSource {
  public:
-  /// Begins with what every family is compiled with: the shape and the variant.
+  /// Begins with what every kernel is compiled with: the shape and the variant.
   ///
   /// A generic kernel reads window and layout from its parameters; its source is the same for all.
-  /// `ratio` is what a generic kernel is compiled for. A control that is not among `controls`
-  /// renders the plain kernel, which plan() refuses to give out under that name.
-  KernelSource(const WindowRowsShape& shape, int ratio, const Variant& variant,
-               std::span<const std::string_view> controls);
+  /// `ratio` is what a generic kernel is compiled for. A control that the shape's kernel does not
+  /// have renders the plain kernel, which plan() refuses to give out under that name.
+  KernelSource(const WindowRowsShape& shape, int ratio, const Variant& variant);
 
-  /// Adds one constant of the family's own.
+  /// Sets one more member of Config, in its order.
   template <class Value>
-  void constant(std::string_view type, std::string_view name, const Value& value) {
-    text_ += fmt::format("constexpr {} {} = {};\n", type, name, value);
+  void set(std::string_view member, const Value& value) {
+    text_ += fmt::format("    .{} = {},\n", member, value);
   }
 
   /// The whole source, which includes `header`.

@@ -5,31 +5,23 @@
 #include <cstdint>
 #include <utility>
 
-#include "kernel_src/window_rows/layout.h"
+#include "kernel_src/window_rows/geometry.h"
 #include "specializer/window_rows/kernel_source.hpp"
 
 namespace broach::specializer::window_rows {
-namespace {
-
-constexpr std::string_view kControls[] = {
-    "window_early", "fold_reversed", "fold_unscaled",   "weight_rounded",    "low_half_dropped",
-    "hi_ignored",   "sink_left_out", "page_off_by_one", "whole_block_rerun",
-};
-
-}  // namespace
-
 // Four stages while they fit, then fewer, then half as wide: what is left beside 64 rows of queries
 // is short at head_dim 512 where a block gets 99 KiB.
-PrefillGeometry prefill_geometry(int head_dim, int tile_keys, int piece, bool generic,
+PrefillGeometry prefill_geometry(int head_dim, int tile_keys, int stage_dims, bool generic,
                                  int shared_limit) {
   using namespace broach::window_rows;
-  PrefillGeometry geometry{piece, kWarpPrefillRows, prefill_warps(head_dim, generic), 4, 0, false};
+  PrefillGeometry geometry{stage_dims, kWarpPrefillRows, prefill_warps(head_dim, generic), 4, 0,
+                           false};
   const auto bytes = [&] {
-    return prefill_shared_bytes(head_dim, tile_keys, geometry.piece, geometry.stages);
+    return prefill_shared_bytes(head_dim, tile_keys, geometry.stage_dims, geometry.stages);
   };
   while (geometry.stages > 2 && bytes() > shared_limit) --geometry.stages;
-  if (bytes() > shared_limit && geometry.piece % 32 == 0) {
-    geometry.piece /= 2;
+  if (bytes() > shared_limit && geometry.stage_dims % 32 == 0) {
+    geometry.stage_dims /= 2;
     geometry.stages = 4;
     while (geometry.stages > 2 && bytes() > shared_limit) --geometry.stages;
   }
@@ -41,7 +33,7 @@ PrefillGeometry prefill_geometry(int head_dim, int tile_keys, int piece, bool ge
 // would hold whole tiles that nobody waits for.
 PrefillGeometry warpgroup_prefill_geometry(int head_dim, int shared_limit) {
   using namespace broach::window_rows;
-  PrefillGeometry geometry{panel_piece_dims(head_dim),
+  PrefillGeometry geometry{swizzled_stage_dims(head_dim),
                            warpgroup_prefill_rows(head_dim),
                            prefill_warpgroups(head_dim) * 4,
                            12,
@@ -56,14 +48,14 @@ PrefillGeometry warpgroup_prefill_geometry(int head_dim, int shared_limit) {
 
 Rendered render_prefill(const WindowRowsShape& shape, int ratio, const Variant& variant,
                         std::string_view arith, int tile_keys, const PrefillGeometry& geometry) {
-  KernelSource source(shape, ratio, variant, kControls);
-  source.constant("int", "kTileKeys", tile_keys);
-  source.constant("int", "kPieceDims", geometry.piece);
-  source.constant("bool", "kPanels", geometry.warpgroups);
-  source.constant("int", "kStages", geometry.stages);
-  source.constant("int", "kPrefillRows", geometry.rows);
-  source.constant("int", "kPrefillWarps", geometry.warps);
-  source.constant("int", "kPrefillSharedBytes", geometry.shared_bytes);
+  KernelSource source(shape, ratio, variant);
+  source.set("tile_keys", tile_keys);
+  source.set("stage_dims", geometry.stage_dims);
+  source.set("stages", geometry.stages);
+  source.set("swizzled", geometry.warpgroups);
+  source.set("warps", geometry.warps);
+  source.set("rows", geometry.rows);
+  source.set("shared_bytes", geometry.shared_bytes);
   const std::string_view unit = geometry.warpgroups ? "_warpgroup" : "";
   KernelEntry entry{fmt::format("broach_window_rows_{}_prefill", arith),
                     static_cast<std::uint32_t>(geometry.warps) * 32,

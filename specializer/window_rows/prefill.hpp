@@ -8,16 +8,16 @@ namespace broach::specializer::window_rows {
 
 /// The constants of a prefill kernel that follow from the shape and the target's shared memory.
 struct PrefillGeometry {
-  int piece;  ///< Dims of a piece.
-  int rows;   ///< Of a block.
+  int stage_dims;  ///< Dims of a KV stage.
+  int rows;        ///< Of a block.
   int warps;
   int stages;
   int shared_bytes;
   bool warpgroups;  ///< Whether they multiply, and not single warps.
 };
 
-/// Warps that multiply, with pieces of `piece` dims, or fewer where shared memory is short.
-PrefillGeometry prefill_geometry(int head_dim, int tile_keys, int piece, bool generic,
+/// Warps that multiply, with KV stages of `stage_dims` dims, or fewer where shared memory is short.
+PrefillGeometry prefill_geometry(int head_dim, int tile_keys, int stage_dims, bool generic,
                                  int shared_limit);
 
 /// Warpgroups that multiply tiles of 64 keys.

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernel_src/window_rows/layout.h"
+#include "kernel_src/window_rows/geometry.h"
 #include "specializer/window_rows/kernel_source.hpp"
 #include "specializer/window_rows/prefill.hpp"
 #include "specializer/window_rows/render.hpp"
@@ -17,11 +17,6 @@ using namespace broach::window_rows;
 // A generic kernel serves every ratio: its heads are padded to the largest.
 constexpr int kLargestRatio = 32;
 
-constexpr std::string_view kControls[] = {
-    "window_early",     "fold_reversed", "fold_unscaled",   "weight_rounded",
-    "low_half_dropped", "sink_left_out", "page_off_by_one", "whole_block_rerun",
-};
-
 /// The constants of a kernel that follow from the shape and the target's shared memory.
 struct DecodeGeometry {
   int blocks;
@@ -30,26 +25,25 @@ struct DecodeGeometry {
   int shared_bytes;
 };
 
-// Stages for a whole tile of K and V and one piece more, so that a block's first tile is asked for
-// at once, and for no fewer bytes than at head_dim 256; fewer where shared memory is short. Two are
-// the least that overlap copy and arithmetic.
+// Stages for a whole tile of K and V and one more, so that a block's first tile is issued at once,
+// and for no fewer bytes than at head_dim 256; fewer where shared memory is short. Two are the
+// least that overlap copy and arithmetic.
 DecodeGeometry decode_geometry(int head_dim, int ratio, bool p32, int shared_limit) {
-  const int halves = p32 ? 2 : 1;
   DecodeGeometry geometry{};
   geometry.blocks = head_blocks(ratio);
   geometry.warps = decode_warps(head_dim, geometry.blocks);
-  geometry.stages = std::max(2 * head_dim, 512) / piece_dims(head_dim) + 1;
+  geometry.stages = std::max(2 * head_dim, 512) / stage_dims(head_dim) + 1;
   while (geometry.stages > 2 &&
-         decode_shared_bytes(head_dim, geometry.blocks, halves, geometry.stages) > shared_limit) {
+         decode_shared_bytes(head_dim, geometry.blocks, p32, geometry.stages) > shared_limit) {
     --geometry.stages;
   }
-  geometry.shared_bytes = decode_shared_bytes(head_dim, geometry.blocks, halves, geometry.stages);
+  geometry.shared_bytes = decode_shared_bytes(head_dim, geometry.blocks, p32, geometry.stages);
   return geometry;
 }
 
-// A generic kernel's run-time values need the registers that a warpgroup's kernel has not.
+// A generic kernel's run-time values need registers that a warpgroup's kernel lacks.
 bool multiplies_by_warpgroup(int head_dim, const Target& target, const Variant& variant) {
-  return target.arch == "sm_90a" && has_panels(head_dim) && variant.generic == Switch::kOff;
+  return target.arch == "sm_90a" && fits_warpgroups(head_dim) && variant.generic == Switch::kOff;
 }
 
 Rendered render_prefill(const WindowRowsShape& shape, int ratio, const Target& target,
@@ -59,7 +53,7 @@ Rendered render_prefill(const WindowRowsShape& shape, int ratio, const Target& t
   const window_rows::PrefillGeometry geometry =
       multiplies_by_warpgroup(head_dim, target, variant)
           ? window_rows::warpgroup_prefill_geometry(head_dim, shared_limit)
-          : window_rows::prefill_geometry(head_dim, kTile64Keys, piece_dims(head_dim),
+          : window_rows::prefill_geometry(head_dim, kTile64Keys, stage_dims(head_dim),
                                           variant.generic == Switch::kOn, shared_limit);
   return window_rows::render_prefill(shape, ratio, variant, "tile64", kTile64Keys, geometry);
 }
@@ -69,18 +63,17 @@ Rendered render_decode(const WindowRowsShape& shape, int ratio, int shared_limit
   const auto head_dim = static_cast<int>(shape.head_dim);
   const DecodeGeometry geometry =
       decode_geometry(head_dim, ratio, shape.p32 == Switch::kOn, shared_limit);
-  window_rows::KernelSource source(shape, ratio, variant, kControls);
-  source.constant("int", "kTileKeys", kTile64Keys);
-  source.constant("int", "kPieceDims", piece_dims(head_dim));
-  source.constant("bool", "kPanels", false);
-  source.constant("int", "kStages", geometry.stages);
-  source.constant("int", "kHeadBlocks", geometry.blocks);
-  source.constant("int", "kDecodeWarps", geometry.warps);
-  source.constant("int", "kDecodeSharedBytes", geometry.shared_bytes);
+  window_rows::KernelSource source(shape, ratio, variant);
+  source.set("tile_keys", kTile64Keys);
+  source.set("stage_dims", stage_dims(head_dim));
+  source.set("stages", geometry.stages);
+  source.set("warps", geometry.warps);
+  source.set("head_blocks", geometry.blocks);
+  source.set("shared_bytes", geometry.shared_bytes);
   return {std::move(source).finish("window_rows/tile64_decode.cuh"),
           {{"broach_window_rows_tile64_decode", static_cast<std::uint32_t>(geometry.warps) * 32,
             static_cast<std::uint32_t>(geometry.shared_bytes)},
-           {"broach_window_rows_tile64_fold", kFoldThreads, 0}}};
+           {"broach_window_rows_tile64_combine", kCombineThreads, 0}}};
 }
 
 }  // namespace

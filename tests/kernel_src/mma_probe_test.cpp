@@ -15,8 +15,8 @@
 #include "tests/specializer/compile_support.hpp"
 #include "tests/support/catch.hpp"
 
-// mma_m16n8k16 and warpgroup_step as a device runs them against the exact model, value by value. On
-// a GPU this is the proof that the host's bits are the chip's.
+// mma_m16n8k16 and wgmma_m64n64k16 as a device runs them against the exact model, value by value.
+// On a GPU this is the proof that the host's bits are the chip's.
 namespace broach {
 namespace {
 
@@ -68,32 +68,32 @@ BROACH_GLOBAL(probe_f16, 32, ProbeParams, broach::NoShared) {
 
 // Warp w of a block has the a of its w-th step and, of the 64 columns, the b of column block w.
 constexpr std::string_view kWarpgroupSource = R"(
-#include "tiles/panels.cuh"
-#include "tiles/warpgroup.cuh"
+#include "tiles/swizzle.cuh"
+#include "tiles/wgmma.cuh"
 
-struct Panels {
-  unsigned short a[64 * broach::kPanelColumns];  // rows m, columns k
-  unsigned short b[64 * broach::kPanelColumns];  // rows n, columns k; or rows k, columns n
+struct Operands {
+  unsigned short a[64 * broach::kSwizzleColumns];  // rows m, columns k
+  unsigned short b[64 * broach::kSwizzleColumns];  // rows n, columns k; or rows k, columns n
 };
-extern __shared__ __attribute__((aligned(1024))) unsigned char probe_panels[];
+extern __shared__ __attribute__((aligned(1024))) unsigned char probe_operands[];
 
 template <broach::Half kHalf, bool kFromRegisters>
 BROACH_DEVICE void probe(broach::Thread thread, const ProbeParams& params) {
-  Panels& panels = *reinterpret_cast<Panels*>(probe_panels);
+  Operands& operands = *reinterpret_cast<Operands*>(probe_operands);
   const unsigned warp = thread.warp();
   const unsigned step = thread.block_x() * 4 + warp;
   const unsigned short* const a = params.a + step * 256;
   const unsigned g = thread.lane() / 4;
   const unsigned t = thread.lane() % 4;
   for (unsigned i = thread.lane(); i < 256; i += 32) {
-    panels.a[broach::panel_at(warp * 16 + i / 16, i % 16)] = a[i];
+    operands.a[broach::swizzled_at(warp * 16 + i / 16, i % 16)] = a[i];
   }
   for (unsigned i = thread.lane(); i < 256; i += 32) {
     const unsigned k = i / 16;
     const unsigned n = warp * 16 + i % 16;
     const unsigned of = thread.block_x() * 4 + n / 8 % 4;
     const unsigned short value = params.b[of * 128 + k * 8 + n % 8];
-    panels.b[kFromRegisters ? broach::panel_at(k, n) : broach::panel_at(n, k)] = value;
+    operands.b[kFromRegisters ? broach::swizzled_at(k, n) : broach::swizzled_at(n, k)] = value;
   }
   unsigned words[4];
   float sums[8][4];
@@ -110,16 +110,16 @@ BROACH_DEVICE void probe(broach::Thread thread, const ProbeParams& params) {
   }
   broach::async_proxy_fence();
   broach::sync_block(thread);
-  const unsigned long long of_b = broach::panel_descriptor(thread, panels.b);
-  broach::warpgroup_begin();
+  const unsigned long long of_b = broach::swizzle_descriptor(thread, operands.b);
+  broach::wgmma_fence();
   if constexpr (kFromRegisters) {
-    broach::warpgroup_step<kHalf>(sums, words, of_b, true);
+    broach::wgmma_m64n64k16<kHalf>(sums, words, of_b, true);
   } else {
-    broach::warpgroup_step<kHalf>(sums, broach::panel_descriptor(thread, panels.a), of_b, true);
+    broach::wgmma_m64n64k16<kHalf>(sums, broach::swizzle_descriptor(thread, operands.a), of_b, true);
   }
-  broach::warpgroup_commit();
-  broach::warpgroup_wait<0>();
-  broach::warpgroup_arrived(sums);
+  broach::wgmma_commit();
+  broach::wgmma_wait<0>();
+  broach::wgmma_fence_accumulators(sums);
   BROACH_UNROLL
   for (unsigned block = 0; block < 4; ++block) {
     if (block != warp) continue;
@@ -146,7 +146,7 @@ BROACH_GLOBAL(rows_f16, 128, ProbeParams, broach::NoShared) {
   probe<broach::Half::kF16, false>(thread, params);
 }
 )";
-constexpr std::uint32_t kPanelBytes = 2 * 64 * 64 * 2;
+constexpr std::uint32_t kOperandBytes = 2 * 64 * 64 * 2;
 
 /// A source and the functions of it that take a batch, bf16's before f16's.
 struct Unit {
@@ -164,7 +164,7 @@ const Unit& warp_unit() {
 const Unit& warpgroup_unit() {
   static const Unit unit{kWarpgroupSource,
                          128,
-                         kPanelBytes,
+                         kOperandBytes,
                          {"registers_bf16", "registers_f16", "rows_bf16", "rows_f16"}};
   return unit;
 }

@@ -8,7 +8,7 @@ namespace {
 constexpr EmbeddedFile kFiles[] = {
     {"common/exp.cuh", "#include \"common/ops.cuh\"\n"},
     {"common/ops.cuh", "  #  include \"host/shim.hpp\"\n#include \"common/exp.cuh\"\n"},
-    {"host/shim.hpp", "#include <cmath>\n"},
+    {"host/shim.hpp", "int shim;\n"},
     {"tiles/unused.cuh", "\n"},
 };
 
@@ -20,11 +20,26 @@ std::vector<std::string> names_of(const std::vector<SourceFile>& sources) {
 
 }  // namespace
 
-TEST_CASE("only quoted includes at a line's start are includes", "[specializer][sources]") {
-  const auto names = quoted_includes(
+TEST_CASE("includes are found however they are spelt", "[specializer][sources]") {
+  using Form = Include::Form;
+  const auto includes = includes_of(
       "#include \"a.h\"\n#include <b.h>\n \t#\tinclude\t\"c d.h\"\n// #include \"no.h\"\n"
-      "int x; #include \"no\"\n#includes\n#include \"open\n#pragma once\n#include \"last.h\"");
-  CHECK(names == std::vector<std::string_view>{"a.h", "c d.h", "last.h"});
+      "int x; #include \"no\"\n#includes\n#include \"open\n#pragma once\n"
+      "%:include <digraph.h>\n#/* between */include/**/<commented.h>\n#inc\\\nlude <spliced.h>\r\n"
+      "#include NAME\n#import <import.h>\n#include_next <next.h>\n?\?=include <trigraph.h>\n"
+      "#include \"last.h\"");
+  CHECK(includes == std::vector<Include>{{Form::kQuoted, "a.h"},
+                                         {Form::kAngle, "b.h"},
+                                         {Form::kQuoted, "c d.h"},
+                                         {Form::kComputed, "\"open"},
+                                         {Form::kAngle, "digraph.h"},
+                                         {Form::kAngle, "commented.h"},
+                                         {Form::kAngle, "spliced.h"},
+                                         {Form::kComputed, "NAME"},
+                                         {Form::kAngle, "import.h"},
+                                         {Form::kAngle, "next.h"},
+                                         {Form::kAngle, "trigraph.h"},
+                                         {Form::kQuoted, "last.h"}});
 }
 
 TEST_CASE("a plan's sources are the main one, then all it includes by name",
@@ -46,6 +61,20 @@ TEST_CASE("an include that is not embedded is named with the file that has it",
       close_over_includes("main.cu", "#include \"ops.cuh\"\n", Vendor::kNvidia, kFiles);
   REQUIRE_FALSE(sources);
   CHECK(sources.error().message.find("main.cu includes \"ops.cuh\"") != std::string::npos);
+}
+
+TEST_CASE("a system header is refused by its name for every vendor", "[specializer][sources]") {
+  const Vendor vendor = GENERATE(Vendor::kNvidia, Vendor::kAmd, Vendor::kHost);
+  const std::string include = GENERATE("<cuda_fp16.h>", "<common/ops.cuh>", "HEADER");
+  const auto refused = close_over_includes("main.cu", "#include " + include + "\n", vendor, kFiles);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message.find("main.cu includes " + include) != std::string::npos);
+
+  // Not only in the main source.
+  constexpr EmbeddedFile kInner[] = {{"inner.cuh", "#if 0\n#include <cuda_fp16.h>\n#endif\n"}};
+  const auto inner = close_over_includes("main.cu", "#include \"inner.cuh\"\n", vendor, kInner);
+  REQUIRE_FALSE(inner);
+  CHECK(inner.error().message.find("inner.cuh includes <cuda_fp16.h>") != std::string::npos);
 }
 
 }  // namespace broach::specializer

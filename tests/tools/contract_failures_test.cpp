@@ -22,7 +22,7 @@ using namespace broach::contract::window_rows;
 
 namespace {
 
-constexpr std::string_view kFault = "merge_unscaled";
+constexpr std::string_view kFault = "rescale_dropped";
 
 const PlantedFault& fault_named(std::string_view name) {
   const auto faults = planted_faults();
@@ -83,7 +83,7 @@ TEST_CASE("the command ends with 0 when its control is red and with 1 when it is
            plan_of(host.bench, shape, std::string(kFault)));
   const test::Ended missed = run_control(host.dir.path());
   CHECK(missed.status == 1);
-  CHECK(holds(missed.out, "MISSED merge_unscaled (chunk256 decode), gate 3: stayed green\n"));
+  CHECK(holds(missed.out, "MISSED rescale_dropped (chunk256 decode), gate 3: stayed green\n"));
   CHECK(holds(missed.out, "1 controls: 0 red as planted, 1 missed"));
 }
 
@@ -113,15 +113,15 @@ TEST_CASE("tiles folded in the wrong order turn the sums red whatever the device
           "[tools][contract][controls]") {
   const test::OpenedRuntime host("host");
   REQUIRE(host.runtime);
-  const CaseSpec one = control_case(fault_named("fold_reversed"));
-  auto kernel = Kernel::load(host.bench, one.recipe.shape, {"fold_reversed", Switch::kOff});
+  const CaseSpec one = control_case(fault_named("combine_reversed"));
+  auto kernel = Kernel::load(host.bench, one.recipe.shape, {"combine_reversed", Switch::kOff});
   REQUIRE(kernel);
   const GateReport sums = gate_sums({&*kernel, &one, {nullptr, {}, 1}});
   std::string failures;
   for (const std::string& failure : sums.failures) failures += failure + "\n";
   INFO(failures);
-  CHECK(holds(failures, "folded by the last block: "));
-  CHECK(holds(failures, "folded by a second kernel: "));
+  CHECK(holds(failures, "combined by the last CTA: "));
+  CHECK(holds(failures, "combined by a second kernel: "));
 }
 
 TEST_CASE("a neighbour that is computed again in float64 shows whatever the device would pick",

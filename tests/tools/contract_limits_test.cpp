@@ -33,7 +33,7 @@ using namespace broach::contract::window_rows;
 
 namespace {
 
-constexpr std::string_view kPart = "broach_window_rows_part";
+constexpr std::string_view kPart = "broach_window_rows_chunk256_partial";
 
 WindowRowsShape small_shape() {
   WindowRowsShape shape;
@@ -208,7 +208,7 @@ TEST_CASE("a row of the index that was altered is a problem", "[tools][contract]
     SQLite::Database index((made.host.dir.path() / "index.sqlite3").string(),
                            SQLite::OPEN_READWRITE);
     REQUIRE(index.exec("UPDATE launch_limit SET static_shared = static_shared + 16 WHERE "
-                       "function = 'broach_window_rows_part'") == 1);
+                       "function = 'broach_window_rows_chunk256_partial'") == 1);
   }
   const LimitReport report = report_of(made.host.bench, made.target);
   REQUIRE(report.problems.size() == 1);
@@ -220,10 +220,13 @@ TEST_CASE("a row that the index lost is a problem", "[tools][contract][limits]")
   {
     SQLite::Database index((made.host.dir.path() / "index.sqlite3").string(),
                            SQLite::OPEN_READWRITE);
-    REQUIRE(index.exec("DELETE FROM launch_limit WHERE function = 'broach_window_rows_part'") == 1);
+    REQUIRE(
+        index.exec(
+            "DELETE FROM launch_limit WHERE function = 'broach_window_rows_chunk256_partial'") ==
+        1);
   }
   CHECK(has_problem(report_of(made.host.bench, made.target),
-                    "broach_window_rows_part is not in the index"));
+                    "broach_window_rows_chunk256_partial is not in the index"));
 }
 
 TEST_CASE("a limit that does not fit the chip is a problem", "[tools][contract][limits]") {
@@ -257,7 +260,7 @@ TEST_CASE("a known spill has a bound, a function and targets", "[tools][contract
   REQUIRE(known != nullptr);
   CHECK_FALSE(known->why.empty());
   CHECK(known_spill(findings, "gfx1100", kPart, scalars) == nullptr);
-  CHECK(known_spill(findings, "gfx90a", "broach_window_rows_merge", scalars) == nullptr);
+  CHECK(known_spill(findings, "gfx90a", "broach_window_rows_chunk256_combine", scalars) == nullptr);
   CHECK(known_spill(findings, "gfx90a", kPart, {4, 0, 20}) == nullptr);
   CHECK(known_spill(findings, "gfx90a", kPart, {0, 0, 65'000}) == nullptr);
   for (const ContractFamily* const family : families()) {
@@ -284,7 +287,7 @@ TEST_CASE("a known spill belongs to the kernels that show it", "[tools][contract
 TEST_CASE("what toolchains need differently is a line and a row each",
           "[tools][contract][limits]") {
   LaunchLimits before;
-  before.function = "broach_window_rows_part";
+  before.function = "broach_window_rows_chunk256_partial";
   before.registers = 64;
   before.sgprs = 40;
   LaunchLimits after = before;
@@ -301,7 +304,8 @@ TEST_CASE("what toolchains need differently is a line and a row each",
   const auto found = toolchain_differences({first, second, other});
   REQUIRE(found.size() == 1);
   CHECK(line_of(found.front()) ==
-        "differs gfx90a: broach_window_rows_part by hiprtc 5.2 and hiprtc 6.4: registers 64 and "
+        "differs gfx90a: broach_window_rows_chunk256_partial by hiprtc 5.2 and hiprtc 6.4: "
+        "registers 64 and "
         "60: {\"head_dim\":64}");
   LimitRun run;
   run.differences = found;

@@ -199,9 +199,8 @@ TEST_CASE("a checked kernel says which argument of which row is out of range",
     INFO(text);
     CHECK(text.find(part) != std::string::npos);
   };
-  has(message([](DecodeTensors& t) { t.slots[3] = 3; }), "slot is outside 0 to slot_count - 1: 3");
-  has(message([](DecodeTensors& t) { t.slots[3] = -1; }),
-      "slot is outside 0 to slot_count - 1: -1");
+  has(message([](DecodeTensors& t) { t.slots[3] = 3; }), "slot is outside 0 to slots - 1: 3");
+  has(message([](DecodeTensors& t) { t.slots[3] = -1; }), "slot is outside 0 to slots - 1: -1");
   has(message([](DecodeTensors& t) { t.positions[4] = -7; }), "position is negative: -7");
   has(message([](DecodeTensors& t) { t.positions[4] = 1024; }), "past its slot's length: 1024");
   has(message([](DecodeTensors& t) { t.page_table[20] = -2; }), "table entry is negative: -2");
@@ -222,7 +221,7 @@ TEST_CASE("a checked kernel refuses a position past the launch's max_keys",
 TEST_CASE("every planted fault changes outputs", "[runtime][chunk256_host]") {
   const std::string control =
       GENERATE(as<std::string>{}, "window_early", "unmasked_block", "ratio_off_by_one",
-               "page_off_by_one", "merge_unscaled", "sink_left_out", "rerun_dropped");
+               "page_off_by_one", "rescale_dropped", "sink_left_out", "rerun_dropped");
   DecodeCase c = ragged(shape_of(64, 2, 600, {KvLayoutKind::kPaged, 64}));
   c.shape.sinks = Switch::kOn;
   c.scale = 2.0F;
@@ -239,7 +238,7 @@ TEST_CASE("every planted fault changes outputs", "[runtime][chunk256_host]") {
 TEST_CASE("planted faults of rounding change bits within float64's reach",
           "[runtime][chunk256_host]") {
   const std::string control =
-      GENERATE(as<std::string>{}, "merge_toward_zero", "rounding_dropped", "whole_block_rerun");
+      GENERATE(as<std::string>{}, "output_toward_zero", "rounding_dropped", "whole_block_rerun");
   DecodeCase c = ragged(kSmall);
   c.shape.dtype = Dtype::kF16;
   c.scale = 4.0F;

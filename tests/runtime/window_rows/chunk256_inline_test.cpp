@@ -1,28 +1,25 @@
 // The chunk256 kernels compiled into the test itself, so that a sanitizer build watches every
 // access they make: inputs, outputs, workspace and shared memory are allocated to the byte.
-#include "common/half.cuh"
-#include "window_rows/chunk256_base.cuh"
+#include "window_rows/config.h"
 
-namespace broach::chunk256 {
+namespace broach::window_rows {
 
-constexpr int kHeadDim = 80;
-constexpr int kGqaRatio = 0;
-constexpr int kWindow = 0;
-constexpr Layout kLayout = Layout::kLinear;
-constexpr int kLayoutLength = 0;
-constexpr Half kDtype = Half::kF16;
-constexpr bool kSoftcap = false;
-constexpr bool kSinks = true;
-constexpr bool kChecked = true;
-constexpr bool kGeneric = true;
-constexpr Control kControl = Control::kNone;
+constexpr Config kConfig{
+    .arith = Arith::kChunk256,
+    .head_dim = 80,
+    .dtype = Half::kF16,
+    .sinks = true,
+    .checked = true,
+    .generic = true,
+};
+static_assert(CheckedConfig<kConfig>::kOk);
 
-}  // namespace broach::chunk256
+}  // namespace broach::window_rows
 
 #include "runtime/host/block.hpp"
 #include "tests/runtime/window_rows/decode_case.hpp"
 #include "tests/support/catch.hpp"
-#include "window_rows/chunk256.cuh"
+#include "window_rows/chunk256_decode.cuh"
 
 namespace broach::test {
 namespace {
@@ -71,15 +68,15 @@ TEST_CASE("the kernels stay inside their buffers and have the compiled plan's bi
   params.gqa_ratio = 9;
   params.layout = static_cast<int>(c.shape.kv_layout.kind);
   params.layout_length = static_cast<int>(c.shape.kv_layout.length);
-  params.max_chunks = static_cast<int>(runtime::chunk256_max_chunks(300, t.max_keys));
+  params.max_partials = static_cast<int>(runtime::chunk256_max_chunks(300, t.max_keys));
   std::vector<std::byte> workspace(runtime::chunk256_workspace_bytes(c.shape, 4, 2, t.max_keys),
                                    std::byte{0xff});
   params.workspace = workspace.data();
-  const auto chunks = static_cast<std::uint32_t>(params.max_chunks);
-  launch(&chunk256::broach_host_entry_broach_window_rows_part,
-         chunk256::broach_host_record_broach_window_rows_part, params, chunks, 2, 4);
-  launch(&chunk256::broach_host_entry_broach_window_rows_merge,
-         chunk256::broach_host_record_broach_window_rows_merge, params, 18, 4, 1);
+  const auto chunks = static_cast<std::uint32_t>(params.max_partials);
+  launch(&window_rows::broach_host_entry_broach_window_rows_chunk256_partial,
+         window_rows::broach_host_record_broach_window_rows_chunk256_partial, params, chunks, 2, 4);
+  launch(&window_rows::broach_host_entry_broach_window_rows_chunk256_combine,
+         window_rows::broach_host_record_broach_window_rows_chunk256_combine, params, 18, 4, 1);
   CHECK(wrong_outputs(c, t.out) == 0);
   CHECK((t.out == decode(c)));
 }

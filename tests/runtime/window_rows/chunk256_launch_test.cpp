@@ -48,10 +48,11 @@ TEST_CASE("the workspace holds a maximum, a sum and a row a partial", "[runtime]
         std::size_t{65535} * 16 * 512 * 258 * 4);
 }
 
-TEST_CASE("a decode is a grid of parts and then a grid of merges", "[runtime][chunk256]") {
+TEST_CASE("a decode is a grid of partials and then a grid that combines them",
+          "[runtime][chunk256]") {
   RecordingModule module;
   specializer::Plan plan;
-  plan.entries = {{"part", 256, 1000}, {"merge", 128, 0}};
+  plan.entries = {{"partial", 256, 1000}, {"combine", 128, 0}};
   auto launch = make_chunk256_launch(shape_of(1024), plan, module);
   REQUIRE(launch);
   DecodeArgs args;
@@ -60,27 +61,27 @@ TEST_CASE("a decode is a grid of parts and then a grid of merges", "[runtime][ch
   int stream = 0;
   REQUIRE((*launch)->launch(args, &stream));
   REQUIRE(module.log.size() == 2);
-  const auto& part = module.log[0];
-  CHECK(part.function == "part");
-  CHECK(part.config.grid[0] == 5);
-  CHECK(part.config.grid[1] == 8);
-  CHECK(part.config.grid[2] == 3);
-  CHECK(part.config.block_threads == 256);
-  CHECK(part.config.dynamic_shared_bytes == 1000);
-  CHECK(part.config.stream == &stream);
-  CHECK(part.params.max_chunks == 5);
-  const auto& merge = module.log[1];
-  CHECK(merge.function == "merge");
-  CHECK(merge.config.grid[0] == 16);
-  CHECK(merge.config.grid[1] == 3);
-  CHECK(merge.config.grid[2] == 1);
-  CHECK(merge.config.block_threads == 128);
+  const auto& partial = module.log[0];
+  CHECK(partial.function == "partial");
+  CHECK(partial.config.grid[0] == 5);
+  CHECK(partial.config.grid[1] == 8);
+  CHECK(partial.config.grid[2] == 3);
+  CHECK(partial.config.block_threads == 256);
+  CHECK(partial.config.dynamic_shared_bytes == 1000);
+  CHECK(partial.config.stream == &stream);
+  CHECK(partial.params.max_partials == 5);
+  const auto& combine = module.log[1];
+  CHECK(combine.function == "combine");
+  CHECK(combine.config.grid[0] == 16);
+  CHECK(combine.config.grid[1] == 3);
+  CHECK(combine.config.grid[2] == 1);
+  CHECK(combine.config.block_threads == 128);
 }
 
 TEST_CASE("a plan with other entries is a defect that is named", "[runtime][chunk256]") {
   RecordingModule module;
   specializer::Plan plan;
-  plan.entries = {{"part", 256, 0}};
+  plan.entries = {{"partial", 256, 0}};
   const auto launch = make_chunk256_launch(shape_of(1024), plan, module);
   REQUIRE_FALSE(launch);
   CHECK(launch.error().code == ErrorCode::kInternal);

@@ -76,7 +76,7 @@ inline Result<void> try_decode(const WindowRowsShape& shape, BroachWindowRowsDec
   params.layout = static_cast<int>(shape.kv_layout.kind);
   params.layout_length = static_cast<int>(shape.kv_layout.length);
   const std::uint32_t chunks = runtime::chunk256_max_chunks(shape.window, max_keys);
-  params.max_chunks = static_cast<int>(chunks);
+  params.max_partials = static_cast<int>(chunks);
   // NaN in every float: a partial that is read but was not written shows.
   std::vector<std::byte> workspace(
       runtime::chunk256_workspace_bytes(shape, params.attention.rows, params.cache.kv_heads,

@@ -83,7 +83,7 @@ TEST_CASE("each planted fault of mma32's prefill changes bits", "[runtime][mma32
   PrefillProblem problem(shape, {{250, 64}});  // Two tiles fold to the same bits either way.
   problem.add_image();
   const std::string control =
-      GENERATE("window_early", "fold_reversed", "fold_unscaled", "weight_rounded",
+      GENERATE("window_early", "combine_reversed", "rescale_dropped", "p_rounded",
                "low_half_dropped", "hi_ignored", "sink_left_out", "page_off_by_one");
   CAPTURE(control);
   const PrefillKernel kernel(shape, {control, Switch::kOff});

@@ -15,7 +15,7 @@ using runtime::Tile64Schedule;
 using test::DecodeRow;
 using test::Tile64Kernel;
 using test::Tile64Problem;
-using Fold = Tile64Schedule::Fold;
+using Combine = Tile64Schedule::Combine;
 
 constexpr int kPositions = 500;
 
@@ -41,9 +41,9 @@ std::vector<DecodeRow> edge_rows() {
 /// Rows one a stream, so that a ring holds each row's keys.
 std::vector<DecodeRow> ring_rows() { return {{0, 5}, {1, 64}, {2, 311}, {3, kPositions - 1}}; }
 
-const std::vector<Tile64Schedule> kSchedules = {{Fold::kInBlock, 1},  {Fold::kByLast, 1},
-                                                {Fold::kByLast, 3},   {Fold::kByKernel, 1},
-                                                {Fold::kByKernel, 2}, {Fold::kByLast, 100}};
+const std::vector<Tile64Schedule> kSchedules = {
+    {Combine::kInCta, 1},    {Combine::kByLastCta, 1}, {Combine::kByLastCta, 3},
+    {Combine::kByKernel, 1}, {Combine::kByKernel, 2},  {Combine::kByLastCta, 100}};
 
 std::size_t differences(const std::vector<std::uint16_t>& a, const std::vector<std::uint16_t>& b) {
   REQUIRE(a.size() == b.size());
@@ -86,7 +86,7 @@ class Replaying final : public runtime::Module {
   Result<const runtime::Function*> function(std::string_view name) override {
     auto real = real_.function(name);
     // The fold kernel alone writes the outputs of its schedule: it follows its decode unpoisoned.
-    if (!real || name.find("fold") != std::string_view::npos) return real;
+    if (!real || name.find("combine") != std::string_view::npos) return real;
     replaying_ = std::make_unique<ReplayingFunction>(**real);
     return static_cast<const runtime::Function*>(replaying_.get());
   }
@@ -121,7 +121,7 @@ TEST_CASE("every schedule of tiles gives the reference's bits", "[runtime][tile6
     const Tile64Kernel kernel(shape);
     const auto expected = problem.expected();
     for (const Tile64Schedule& schedule : kSchedules) {
-      CAPTURE(static_cast<int>(schedule.fold), schedule.tiles_a_split);
+      CAPTURE(static_cast<int>(schedule.combine), schedule.tiles_a_split);
       CHECK(differences(problem.run(*kernel.launch(schedule)), expected) == 0);
     }
     const Tile64Kernel generic(shape, {{}, Switch::kOn});
@@ -137,7 +137,7 @@ TEST_CASE("a captured launch replays to the same bits over the workspace that it
   const Tile64Problem problem(shape, edge_rows(), kPositions);
   Replaying module(kernel.module());
   for (const Tile64Schedule& schedule : kSchedules) {
-    CAPTURE(static_cast<int>(schedule.fold), schedule.tiles_a_split);
+    CAPTURE(static_cast<int>(schedule.combine), schedule.tiles_a_split);
     const auto launch = runtime::make_tile64_launch(shape, kernel.plan(), module, 1, schedule);
     REQUIRE(launch);
     CHECK(differences(problem.run(**launch), problem.expected()) == 0);
@@ -188,9 +188,9 @@ TEST_CASE("a non-finite head is float64's and its neighbours keep their bits",
   const auto infinity = std::uint16_t{0x7F80};
   for (const Tile64Schedule& schedule : {kSchedules[0], kSchedules[1], kSchedules[3]}) {
     const auto launch = kernel.launch(schedule);
-    CAPTURE(static_cast<int>(schedule.fold));
+    CAPTURE(static_cast<int>(schedule.combine));
     SECTION("a NaN query takes its own head only " +
-            std::to_string(static_cast<int>(schedule.fold))) {
+            std::to_string(static_cast<int>(schedule.combine))) {
       Tile64Problem problem = clean;
       problem.q(1, 4)[7] = 0x7FC0;
       const auto out = problem.run(*launch);
@@ -204,7 +204,7 @@ TEST_CASE("a non-finite head is float64's and its neighbours keep their bits",
       }
     }
     SECTION("an infinite value makes its own dim infinite and leaves the others finite " +
-            std::to_string(static_cast<int>(schedule.fold))) {
+            std::to_string(static_cast<int>(schedule.combine))) {
       Tile64Problem problem = clean;
       problem.value(0, 120, 1)[9] = infinity;              // seen by row 0
       problem.value(1, 50, 0)[3] = infinity;               // just before row 1's window
@@ -227,7 +227,7 @@ TEST_CASE("a non-finite head is float64's and its neighbours keep their bits",
       }
     }
     SECTION("infinities of both signs in one column are NaN " +
-            std::to_string(static_cast<int>(schedule.fold))) {
+            std::to_string(static_cast<int>(schedule.combine))) {
       Tile64Problem problem = clean;
       problem.value(0, 120, 0)[9] = infinity;
       problem.value(0, 60, 0)[9] = std::uint16_t{0xFF80};
@@ -302,7 +302,7 @@ TEST_CASE("each planted fault of tile64's decode changes bits", "[runtime][tile6
   shape.sinks = Switch::kOn;
   const Tile64Problem problem(shape, {{0, 150}, {1, 350}, {2, 499}}, kPositions);
   const auto expected = problem.expected();
-  const std::string control = GENERATE("window_early", "fold_unscaled", "low_half_dropped",
+  const std::string control = GENERATE("window_early", "rescale_dropped", "low_half_dropped",
                                        "sink_left_out", "page_off_by_one");
   CAPTURE(control);
   const Tile64Kernel kernel(shape, {control, Switch::kOff});
@@ -317,7 +317,7 @@ TEST_CASE("tiles folded in the wrong order change bits", "[runtime][tile64]") {
   shape.dtype = Dtype::kF16;
   const Tile64Problem problem(shape, {{0, 430}, {0, 450}, {0, 470}, {0, 499}}, kPositions);
   const auto right = problem.run(*Tile64Kernel(shape).launch(kSchedules[1]));
-  const Tile64Kernel kernel(shape, {"fold_reversed", Switch::kOff});
+  const Tile64Kernel kernel(shape, {"combine_reversed", Switch::kOff});
   CHECK(differences(problem.run(*kernel.launch(kSchedules[1])), right) > 0);
 }
 

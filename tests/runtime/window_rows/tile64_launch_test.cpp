@@ -10,7 +10,7 @@
 namespace broach::runtime {
 namespace {
 
-using Fold = Tile64Schedule::Fold;
+using Combine = Tile64Schedule::Combine;
 
 constexpr std::uint32_t kH200 = 132;
 
@@ -27,7 +27,7 @@ WindowRowsShape shape_of(std::uint32_t window) {
 
 specializer::Plan plan_of() {
   specializer::Plan plan;
-  plan.entries = {{"decode", 128, 90000}, {"fold", 128, 0}};
+  plan.entries = {{"decode", 128, 90000}, {"combine", 128, 0}};
   return plan;
 }
 
@@ -55,16 +55,16 @@ TEST_CASE("max_tiles is the most tiles that any window can touch", "[runtime][ti
   CHECK(tile64_max_tiles(0, 65) == 2);
 }
 
-TEST_CASE("one row spreads over the chip and many rows fold in place", "[runtime][tile64]") {
+TEST_CASE("one row spreads over the chip and many rows combine in place", "[runtime][tile64]") {
   const Tile64Schedule one = choose_tile64_schedule(1024, 1, 8, 0, kH200);
-  CHECK(one.fold == Fold::kByLast);
+  CHECK(one.combine == Combine::kByLastCta);
   CHECK(one.tiles_a_split == 1);
   CHECK(choose_tile64_schedule(1024, 4, 8, 0, kH200).tiles_a_split == 3);
   CHECK(choose_tile64_schedule(1024, 16, 8, 0, kH200) == Tile64Schedule{});
   CHECK(choose_tile64_schedule(1024, 64, 8, 0, kH200) == Tile64Schedule{});
   CHECK(choose_tile64_schedule(1, 1, 1, 0, kH200) == Tile64Schedule{});  // a single tile
-  // 512 tiles of one row: too many for one block to fold.
-  CHECK(choose_tile64_schedule(0, 1, 8, 32768, kH200).fold == Fold::kByKernel);
+  // 512 tiles of one row: too many for one CTA to combine.
+  CHECK(choose_tile64_schedule(0, 1, 8, 32768, kH200).combine == Combine::kByKernel);
 }
 
 TEST_CASE("a workspace that serves a batch serves every smaller one", "[runtime][tile64]") {
@@ -97,7 +97,7 @@ TEST_CASE("each schedule launches its grid", "[runtime][tile64]") {
     CHECK(module.log[0].config.grid[1] == 8);
     CHECK(module.log[0].config.grid[2] == 64);
     CHECK(module.log[0].config.dynamic_shared_bytes == 90000);
-    CHECK(module.log[0].params.schedule == BROACH_TILE64_FOLDING);
+    CHECK(module.log[0].params.schedule == BROACH_TILE64_ONE_CTA);
     CHECK(module.log[0].params.tiles_a_split == 17);
   }
   SECTION("by the last to arrive") {
@@ -106,17 +106,17 @@ TEST_CASE("each schedule launches its grid", "[runtime][tile64]") {
     REQUIRE((*launch)->launch(args_of(4), nullptr));
     REQUIRE(module.log.size() == 1);
     CHECK(module.log[0].config.grid[0] == 6);  // 17 tiles, 3 a block
-    CHECK(module.log[0].params.schedule == BROACH_TILE64_ARRIVING);
-    CHECK(module.log[0].params.decode.max_chunks == 17);
+    CHECK(module.log[0].params.schedule == BROACH_TILE64_LAST_CTA);
+    CHECK(module.log[0].params.decode.max_partials == 17);
   }
   SECTION("by a second kernel, forced") {
-    auto launch =
-        make_tile64_launch(shape_of(1024), plan, module, kH200, Tile64Schedule{Fold::kByKernel, 5});
+    auto launch = make_tile64_launch(shape_of(1024), plan, module, kH200,
+                                     Tile64Schedule{Combine::kByKernel, 5});
     REQUIRE(launch);
     REQUIRE((*launch)->launch(args_of(2), nullptr));
     REQUIRE(module.log.size() == 2);
     CHECK(module.log[0].config.grid[0] == 4);
-    CHECK(module.log[1].function == "fold");
+    CHECK(module.log[1].function == "combine");
     CHECK(module.log[1].config.grid[0] == 2);
     CHECK(module.log[1].config.grid[1] == 8);
     CHECK(module.log[1].config.grid[2] == 2);

@@ -73,7 +73,7 @@ TEST_CASE("each planted fault of tile64's prefill changes bits", "[runtime][tile
   PrefillProblem problem(shape, {{300, 64}});
   problem.add_image();
   const std::string control =
-      GENERATE("window_early", "fold_reversed", "fold_unscaled", "weight_rounded",
+      GENERATE("window_early", "combine_reversed", "rescale_dropped", "p_rounded",
                "low_half_dropped", "hi_ignored", "sink_left_out", "page_off_by_one");
   CAPTURE(control);
   const PrefillKernel kernel(shape, {control, Switch::kOff});

@@ -30,7 +30,7 @@ constexpr std::string_view kUnscaled = "a tile joins without its exponential of 
 constexpr std::string_view kFactorLeftOut =
     "a tile's weights are off by the factor left out, far beyond the range";
 
-constexpr std::string_view kReversed = "tiles are folded from the last to the first";
+constexpr std::string_view kReversed = "tiles are combined from the last to the first";
 constexpr std::string_view kOrderShows =
     "values that cancel show in which order a row's tiles were summed, however blocks share them";
 constexpr std::string_view kRounded = "P is rounded to 16 bits before anything is made of it";
@@ -45,65 +45,89 @@ constexpr std::string_view kEveryRow =
 constexpr std::string_view kOtherInFloat64 =
     "beside sums that cancel, nearly every output of a neighbour has other bits in float64";
 
+constexpr std::string_view kOtherRatio =
+    "query heads find their KV head as if there were one more to each";
+constexpr std::string_view kOtherHead =
+    "those heads' outputs are another KV head's, far beyond the range";
+constexpr std::string_view kNotAgain = "a non-finite output is not computed again in float64";
+constexpr std::string_view kInfiniteInFloat64 =
+    "an infinite value at a weight that fp32 has as 0 is NaN there, and infinite in float64";
+constexpr std::string_view kTowardZero = "the output is rounded toward zero";
+constexpr std::string_view kValueBelow =
+    "where the range holds one value, half of the outputs are the value below it";
+
 constexpr PlantedFault kFaults[] = {
     {"window_early", kStartsEarly, kChunk256, kDecode, Needs::kWindow, Gate::kShapes, kUnseenKey},
     {"unmasked_block", "keys behind the row's end, in its last chunk, are not masked", kChunk256,
      kDecode, Needs::kStale, Gate::kShapes,
      "cells behind a row's end hold finite values, as a reused cache does, and join its sums; NaN "
      "would be repaired by the re-run in float64"},
-    {"merge_unscaled", "chunks merge without exp(m_c - M)", kChunk256, kDecode, Needs::kWindow,
-     Gate::kShapes, "a chunk's weights are off by the factor left out, far beyond the range"},
-    {"merge_toward_zero", "the merge rounds its output toward zero", kChunk256, kDecode,
+    {"rescale_dropped", "chunks are combined without exp(m_c - M)", kChunk256, kDecode,
      Needs::kWindow, Gate::kShapes,
-     "where the range holds one value, half of the outputs are the value below it"},
+     "a chunk's weights are off by the factor left out, far beyond the range"},
+    {"output_toward_zero", kTowardZero, kChunk256, kDecode, Needs::kWindow, Gate::kShapes,
+     kValueBelow},
     {"rounding_dropped", "runs are added up without a rounding between them", kChunk256, kDecode,
      Needs::kWindow, Gate::kSums,
      "values that cancel bring each rounding of the sums to the surface"},
-    {"ratio_off_by_one", "query heads find their KV head as if there were one more to each",
-     kChunk256, kDecode, Needs::kWindow, Gate::kShapes,
-     "those heads' outputs are another KV head's, far beyond the range"},
-    {"rerun_dropped", "a non-finite output is not computed again in float64", kChunk256, kDecode,
-     Needs::kWindow, Gate::kNonFinite,
-     "an infinite value at a weight that fp32 has as 0 is NaN there, and infinite in float64"},
+    {"ratio_off_by_one", kOtherRatio, kChunk256, kDecode, Needs::kWindow, Gate::kShapes,
+     kOtherHead},
+    {"rerun_dropped", kNotAgain, kChunk256, kDecode, Needs::kWindow, Gate::kNonFinite,
+     kInfiniteInFloat64},
     {"whole_block_rerun", "a non-finite output re-runs its neighbours in float64 too", kChunk256,
      kDecode, Needs::kWindow, Gate::kNonFinite, kOtherInFloat64},
     {"sink_left_out", kSinkLeftOut, kChunk256, kDecode, Needs::kSinks, Gate::kShapes, kShortOfSink},
     {"page_off_by_one", kNextPage, kChunk256, kDecode, Needs::kPages, Gate::kShapes, kOtherKeys},
 
     {"window_early", kStartsEarly, kTile64, kDecode, Needs::kWindow, Gate::kShapes, kUnseenKey},
-    {"fold_unscaled", kUnscaled, kTile64, kDecode, Needs::kWindow, Gate::kShapes, kFactorLeftOut},
-    {"fold_reversed", kReversed, kTile64, kDecode, Needs::kWindow, Gate::kSums, kOrderShows},
-    {"weight_rounded", kRounded, kTile64, kDecode, Needs::kP32, Gate::kShapes, kSixteenBits},
+    {"rescale_dropped", kUnscaled, kTile64, kDecode, Needs::kWindow, Gate::kShapes, kFactorLeftOut},
+    {"combine_reversed", kReversed, kTile64, kDecode, Needs::kWindow, Gate::kSums, kOrderShows},
+    {"p_rounded", kRounded, kTile64, kDecode, Needs::kP32, Gate::kShapes, kSixteenBits},
     {"low_half_dropped", kHighAlone, kTile64, kDecode, Needs::kP32, Gate::kShapes, kSixteenBits},
     {"whole_block_rerun", "one non-finite output re-runs every head of its block in float64",
      kTile64, kDecode, Needs::kWindow, Gate::kNonFinite,
      "beside sums that cancel, nearly every output of a neighbour has other bits in float64; a "
-     "fold "
-     "by a second kernel has one head a block and no neighbour, the two other folds show it"},
+     "combine kernel has one head a CTA and no neighbour, the two other schedules show it"},
     {"sink_left_out", kSinkLeftOut, kTile64, kDecode, Needs::kSinks, Gate::kShapes, kShortOfSink},
     {"page_off_by_one", kNextPage, kTile64, kDecode, Needs::kPages, Gate::kShapes, kOtherKeys},
+    {"ratio_off_by_one", kOtherRatio, kTile64, kDecode, Needs::kWindow, Gate::kShapes, kOtherHead},
+    {"output_toward_zero", kTowardZero, kTile64, kDecode, Needs::kWindow, Gate::kShapes,
+     kValueBelow},
+    {"rerun_dropped", kNotAgain, kTile64, kDecode, Needs::kWindow, Gate::kNonFinite,
+     kInfiniteInFloat64},
 
     {"window_early", kStartsEarly, kTile64, kPrefill, Needs::kWindow, Gate::kShapes, kUnseenKey},
     {"hi_ignored", kOwnPosition, kTile64, kPrefill, Needs::kHi, Gate::kShapes, kMissesImage},
-    {"fold_unscaled", kUnscaled, kTile64, kPrefill, Needs::kWindow, Gate::kShapes, kFactorLeftOut},
-    {"fold_reversed", kReversed, kTile64, kPrefill, Needs::kWindow, Gate::kSums, kOrderShows},
-    {"weight_rounded", kRounded, kTile64, kPrefill, Needs::kP32, Gate::kShapes, kSixteenBits},
+    {"rescale_dropped", kUnscaled, kTile64, kPrefill, Needs::kWindow, Gate::kShapes,
+     kFactorLeftOut},
+    {"combine_reversed", kReversed, kTile64, kPrefill, Needs::kWindow, Gate::kSums, kOrderShows},
+    {"p_rounded", kRounded, kTile64, kPrefill, Needs::kP32, Gate::kShapes, kSixteenBits},
     {"low_half_dropped", kHighAlone, kTile64, kPrefill, Needs::kP32, Gate::kShapes, kSixteenBits},
     {"whole_block_rerun", kEveryRow, kTile64, kPrefill, Needs::kWindow, Gate::kNonFinite,
      kOtherInFloat64},
     {"sink_left_out", kSinkLeftOut, kTile64, kPrefill, Needs::kSinks, Gate::kShapes, kShortOfSink},
     {"page_off_by_one", kNextPage, kTile64, kPrefill, Needs::kPages, Gate::kShapes, kOtherKeys},
+    {"ratio_off_by_one", kOtherRatio, kTile64, kPrefill, Needs::kWindow, Gate::kShapes, kOtherHead},
+    {"output_toward_zero", kTowardZero, kTile64, kPrefill, Needs::kWindow, Gate::kShapes,
+     kValueBelow},
+    {"rerun_dropped", kNotAgain, kTile64, kPrefill, Needs::kWindow, Gate::kNonFinite,
+     kInfiniteInFloat64},
 
     {"window_early", kStartsEarly, kMma32, kPrefill, Needs::kWindow, Gate::kShapes, kUnseenKey},
     {"hi_ignored", kOwnPosition, kMma32, kPrefill, Needs::kHi, Gate::kShapes, kMissesImage},
-    {"fold_unscaled", kUnscaled, kMma32, kPrefill, Needs::kWindow, Gate::kShapes, kFactorLeftOut},
-    {"fold_reversed", kReversed, kMma32, kPrefill, Needs::kWindow, Gate::kSums, kOrderShows},
-    {"weight_rounded", kRounded, kMma32, kPrefill, Needs::kP32, Gate::kShapes, kSixteenBits},
+    {"rescale_dropped", kUnscaled, kMma32, kPrefill, Needs::kWindow, Gate::kShapes, kFactorLeftOut},
+    {"combine_reversed", kReversed, kMma32, kPrefill, Needs::kWindow, Gate::kSums, kOrderShows},
+    {"p_rounded", kRounded, kMma32, kPrefill, Needs::kP32, Gate::kShapes, kSixteenBits},
     {"low_half_dropped", kHighAlone, kMma32, kPrefill, Needs::kP32, Gate::kShapes, kSixteenBits},
     {"whole_block_rerun", kEveryRow, kMma32, kPrefill, Needs::kWindow, Gate::kNonFinite,
      kOtherInFloat64},
     {"sink_left_out", kSinkLeftOut, kMma32, kPrefill, Needs::kSinks, Gate::kShapes, kShortOfSink},
     {"page_off_by_one", kNextPage, kMma32, kPrefill, Needs::kPages, Gate::kShapes, kOtherKeys},
+    {"ratio_off_by_one", kOtherRatio, kMma32, kPrefill, Needs::kWindow, Gate::kShapes, kOtherHead},
+    {"output_toward_zero", kTowardZero, kMma32, kPrefill, Needs::kWindow, Gate::kShapes,
+     kValueBelow},
+    {"rerun_dropped", kNotAgain, kMma32, kPrefill, Needs::kWindow, Gate::kNonFinite,
+     kInfiniteInFloat64},
 };
 
 // Neighbours in the batch are of other streams, so that they do not see each other's keys.

@@ -6,15 +6,15 @@
 namespace broach::contract::window_rows {
 namespace {
 
-using Fold = runtime::Tile64Schedule::Fold;
+using Combine = runtime::Tile64Schedule::Combine;
 
 struct NamedSchedule {
   std::string_view name;
   runtime::Tile64Schedule schedule;
 };
-constexpr NamedSchedule kSchedules[] = {{"folded in the block", {Fold::kInBlock, 1}},
-                                        {"folded by the last block", {Fold::kByLast, 2}},
-                                        {"folded by a second kernel", {Fold::kByKernel, 3}}};
+constexpr NamedSchedule kSchedules[] = {{"combined in the CTA", {Combine::kInCta, 1}},
+                                        {"combined by the last CTA", {Combine::kByLastCta, 2}},
+                                        {"combined by a second kernel", {Combine::kByKernel, 3}}};
 
 }  // namespace
 

@@ -28,7 +28,7 @@ bool is_chunk256(const WindowRowsShape& shape, Switch /*generic*/) {
 
 constexpr Spill scalars(std::uint32_t most) { return {0, 0, most}; }
 
-constexpr std::string_view kPart = "broach_window_rows_part";
+constexpr std::string_view kPart = "broach_window_rows_chunk256_partial";
 constexpr std::string_view kScalars = "scalar registers in lanes of vector registers";
 
 // 65,536 registers over three warpgroups are 168 a thread, in units of 8.

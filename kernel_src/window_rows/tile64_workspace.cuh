@@ -1,46 +1,40 @@
 #pragma once
 
-// The workspace of a tile64 decode that spreads a row's tiles over blocks.
-//
-//   arrivals [rows x kv_heads]                          64-bit, how many of a row's blocks are done
-//   maxima   [rows x kv_heads][max_tiles][ratio]        fp32, m_t
-//   sums     [rows x kv_heads][max_tiles][ratio]        fp32, l_t
-//   values   [rows x kv_heads][max_tiles][ratio][D]     fp32, pv_t
+// The workspace of a tile64 decode that spreads a row's tiles over CTAs (geometry.h), and how the
+// last of them is found.
 //
 // An arrival counter holds the launch's number above a 16-bit count, so it needs no clearing: what
-// an earlier launch, or nobody, left there carries another number and counts as none. The last to
-// arrive leaves a count of none, so that a captured launch may be replayed.
+// an earlier launch, or nobody, left there carries another number and counts as none. The last CTA
+// leaves a count of none, so that a captured launch may be replayed.
 
 #include "common/platform.cuh"
 #include "window_rows/keys.cuh"
-#include "window_rows/params.h"
 
 namespace broach::window_rows {
 
 /// The partials of one row and KV head.
-struct Partials {
+struct Tile64Partials {
   float* maxima;
   float* sums;
   float* all_values;
   int ratio;
 
-  BROACH_DEVICE Partials(const BroachWindowRowsDecode& p, int row, int kv_head)
-      : ratio(ratio_of(p)) {
+  BROACH_DEVICE Tile64Partials(const Params& p, int row, int kv_head) : ratio(ratio_of(p)) {
     const long long pairs = static_cast<long long>(p.attention.rows) * p.cache.kv_heads;
     const long long pair = static_cast<long long>(row) * p.cache.kv_heads + kv_head;
-    const long long heads = static_cast<long long>(p.max_chunks) * ratio;
-    // Two floats a counter; an odd number of pairs leaves 8 bytes so that values stay aligned.
-    float* const first = static_cast<float*>(p.workspace) + (pairs + 1) / 2 * 4;
-    maxima = first + pair * heads;
-    sums = first + (pairs + pair) * heads;
-    all_values = first + 2 * pairs * heads + pair * heads * kHeadDim;
+    const long long heads = static_cast<long long>(p.max_partials) * ratio;
+    const Tile64Workspace layout = tile64_workspace(pairs, p.max_partials, ratio, kConfig.head_dim);
+    float* const floats = static_cast<float*>(p.workspace);
+    maxima = floats + layout.maxima + pair * heads;
+    sums = floats + layout.sums + pair * heads;
+    all_values = floats + layout.values + pair * heads * kConfig.head_dim;
   }
 
   BROACH_DEVICE float& maximum(int tile, int head) const { return maxima[tile * ratio + head]; }
   BROACH_DEVICE float& sum(int tile, int head) const { return sums[tile * ratio + head]; }
   /// [D]
   BROACH_DEVICE float* values(int tile, int head) const {
-    return all_values + static_cast<long long>(tile * ratio + head) * kHeadDim;
+    return all_values + static_cast<long long>(tile * ratio + head) * kConfig.head_dim;
   }
 };
 
@@ -60,17 +54,17 @@ BROACH_DEVICE unsigned count_arrival(unsigned long long* counter, unsigned long 
   }
 }
 
-/// Says to one block of a row and KV head, and to no other, that all `blocks` have left their
-/// partials, which it may then read.
+/// Says to one CTA of a row and KV head, and to no other, that all `ctas` have left their partials,
+/// which it may then read.
 ///
 /// Shapes:  `flag` is one word of shared memory.
-BROACH_DEVICE bool arrives_last(Thread thread, const BroachWindowRowsDecode& p, int pair,
-                                unsigned long long launch, int blocks, unsigned* flag) {
+BROACH_DEVICE bool is_last_cta(Thread thread, const Params& p, int pair, unsigned long long launch,
+                               int ctas, unsigned* flag) {
   fence_grid();
   sync_block(thread);
   if (thread.index() == 0) {
     auto* const counter = static_cast<unsigned long long*>(p.workspace) + pair;
-    const bool last = count_arrival(counter, launch) == static_cast<unsigned>(blocks);
+    const bool last = count_arrival(counter, launch) == static_cast<unsigned>(ctas);
     if (last) *counter = launch << 16;
     *flag = last ? 1u : 0u;
   }
