@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -70,14 +71,33 @@ class Arena {
   std::vector<void*> taken_;
 };
 
+/// An operator of a case's form.
+struct Operator {
+  std::optional<WindowRowsDecode> decode;
+  std::optional<WindowRowsPrefill> prefill;
+
+  WindowRowsShape shape() const { return decode ? decode->shape() : prefill->shape(); }
+};
+
+Result<Operator> operator_of(Runtime& runtime, const WindowRowsShape& shape) {
+  if (shape.form == Form::kPrefill) {
+    auto op = window_rows_prefill(runtime, shape);
+    if (!op) return op.error();
+    return Operator{{}, *op};
+  }
+  auto op = window_rows_decode(runtime, shape);
+  if (!op) return op.error();
+  return Operator{*op, {}};
+}
+
 /// A case's launches: the same work on one copy of the caches after another.
 struct Launches {
-  PrefillArgs prefill;
-  DecodeArgs decode;
+  WindowRowsPrefillArgs prefill;
+  WindowRowsDecodeArgs decode;
   std::vector<const std::int32_t*> slots;  ///< A copy's.
 };
 
-Launches lay_out(const AttentionCase& timed, const WindowRows& op, Arena& arena) {
+Launches lay_out(const AttentionCase& timed, const Operator& op, Arena& arena) {
   const std::int64_t head_dim = timed.shape.head_dim;
   const std::int32_t streams = timed.is_prefill() ? 1 : timed.rows;
   const std::int32_t length = timed.shape.kv_layout.kind == KvLayoutKind::kRing
@@ -89,26 +109,26 @@ Launches lay_out(const AttentionCase& timed, const WindowRows& op, Arena& arena)
       std::max<std::size_t>(3, (kRotatedBytes + copy_bytes - 1) / copy_bytes));
 
   Launches made;
-  DecodeArgs& args = made.decode;
-  args.rows = timed.rows;
-  args.kv_heads = timed.kv_heads;
-  args.slot_count = copies * streams;
-  args.length = length;
+  WindowRowsDecodeArgs& args = made.decode;
+  args.attention.rows = timed.rows;
+  args.cache.kv_heads = timed.kv_heads;
+  args.cache.slots = copies * streams;
+  args.cache.length = length;
   args.max_keys = timed.keys;
-  args.scale = 1.0F / 16.0F;
-  args.q_head_stride = args.out_head_stride = head_dim;
-  args.q_row_stride = args.out_row_stride = timed.heads() * head_dim;
-  args.k_head_stride = args.v_head_stride = head_dim;
-  args.k_position_stride = args.v_position_stride = timed.kv_heads * head_dim;
-  args.k_slot_stride = args.v_slot_stride = slot_elements;
+  args.attention.scale = 1.0F / 16.0F;
+  args.attention.q_head_stride = args.attention.out_head_stride = head_dim;
+  args.attention.q_row_stride = args.attention.out_row_stride = timed.heads() * head_dim;
+  args.cache.k_head_stride = args.cache.v_head_stride = head_dim;
+  args.cache.k_position_stride = args.cache.v_position_stride = timed.kv_heads * head_dim;
+  args.cache.k_slot_stride = args.cache.v_slot_stride = slot_elements;
   const auto cache_elements =
-      static_cast<std::size_t>(slot_elements) * static_cast<std::size_t>(args.slot_count);
+      static_cast<std::size_t>(slot_elements) * static_cast<std::size_t>(args.cache.slots);
   const auto row_elements =
       static_cast<std::size_t>(std::int64_t{timed.rows} * timed.heads() * head_dim);
-  args.q = arena.take_values(row_elements, 1.0F);
-  args.k = arena.take_values(cache_elements, 1.0F);
-  args.v = arena.take_values(cache_elements, 1.0F);
-  args.out = arena.take(row_elements * 2);
+  args.attention.q = arena.take_values(row_elements, 1.0F);
+  args.cache.k = arena.take_values(cache_elements, 1.0F);
+  args.cache.v = arena.take_values(cache_elements, 1.0F);
+  args.attention.out = arena.take(row_elements * 2);
   const std::vector<std::int32_t> positions(
       static_cast<std::size_t>(streams),
       timed.is_prefill() ? timed.keys - timed.rows : timed.keys - 1);
@@ -119,11 +139,14 @@ Launches lay_out(const AttentionCase& timed, const WindowRows& op, Arena& arena)
     made.slots.push_back(arena.take_numbers(slots));
   }
   if (timed.is_prefill()) {
-    made.prefill.common = args;
+    made.prefill.attention = args.attention;
+    made.prefill.cache = args.cache;
+    made.prefill.positions = args.positions;
+    made.prefill.max_keys = args.max_keys;
     made.prefill.sequences = 1;
     made.prefill.offsets = arena.take_numbers({0, timed.rows});
   } else {
-    args.workspace_bytes = op.workspace_bytes(timed.rows, timed.kv_heads, timed.keys);
+    args.workspace_bytes = op.decode->workspace_bytes(timed.rows, timed.kv_heads, timed.keys);
     args.workspace = arena.take(std::max<std::size_t>(args.workspace_bytes, 16));
   }
   return made;
@@ -148,7 +171,7 @@ Json list_cases(const std::vector<AttentionCase>& cases) {
 
 Json time_case(Runtime& runtime, const AttentionCase& timed, int repeats) {
   Json row{{"case", timed.name}, {"bytes", timed.bytes()}, {"operations", timed.operations()}};
-  auto op = runtime.window_rows(timed.shape);
+  auto op = operator_of(runtime, timed.shape);
   if (!op) {
     row["error"] = op.error().message;
     return row;
@@ -162,9 +185,9 @@ Json time_case(Runtime& runtime, const AttentionCase& timed, int repeats) {
   graph.record([&](void* stream) {
     for (int i = 0; i < count; ++i) {
       const std::int32_t* slots = launches.slots[static_cast<std::size_t>(i % copies)];
-      launches.decode.slots = launches.prefill.common.slots = slots;
-      must(timed.is_prefill() ? op->prefill(launches.prefill, stream)
-                              : op->decode(launches.decode, stream));
+      launches.decode.slots = launches.prefill.slots = slots;
+      must(timed.is_prefill() ? op->prefill->launch(launches.prefill, stream)
+                              : op->decode->launch(launches.decode, stream));
     }
   });
   std::vector<double> sample;

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "broach/types.hpp"
+#include "broach/window_rows.hpp"
 
 namespace broach::bench {
 

@@ -116,22 +116,22 @@ class NoModule final : public runtime::Module {
 
 /// One row of a Gemma-like decode, every address and stride valid.
 struct OneRow {
-  OneRow(runtime::Device& device, const WindowRows& op) {
+  OneRow(runtime::Device& device, const WindowRowsDecode& op) {
     constexpr std::int64_t kHeads = 8;
     const WindowRowsShape& shape = op.shape();
     const std::int64_t head_dim = shape.head_dim;
-    args.rows = args.slot_count = 1;
-    args.kv_heads = kHeads;
-    args.length = 1536;
-    args.q_head_stride = args.out_head_stride = head_dim;
-    args.k_head_stride = args.v_head_stride = head_dim;
-    args.k_position_stride = args.v_position_stride = kHeads * head_dim;
+    args.attention.rows = args.cache.slots = 1;
+    args.cache.kv_heads = kHeads;
+    args.cache.length = 1536;
+    args.attention.q_head_stride = args.attention.out_head_stride = head_dim;
+    args.cache.k_head_stride = args.cache.v_head_stride = head_dim;
+    args.cache.k_position_stride = args.cache.v_position_stride = kHeads * head_dim;
     args.workspace_bytes = op.workspace_bytes(1, kHeads, 0);
     const auto cache_bytes = static_cast<std::size_t>(1536 * kHeads * head_dim * 2);
-    args.q = must(device.allocate(1 << 16));
-    args.out = must(device.allocate(1 << 16));
-    args.k = must(device.allocate(cache_bytes));
-    args.v = must(device.allocate(cache_bytes));
+    args.attention.q = must(device.allocate(1 << 16));
+    args.attention.out = must(device.allocate(1 << 16));
+    args.cache.k = must(device.allocate(cache_bytes));
+    args.cache.v = must(device.allocate(cache_bytes));
     args.workspace = must(device.allocate(args.workspace_bytes));
     auto* numbers = static_cast<std::int32_t*>(must(device.allocate(256)));
     const std::int32_t zeros[2] = {0, 0};
@@ -140,39 +140,37 @@ struct OneRow {
     args.slots = numbers + 1;
   }
 
-  DecodeArgs args;  // The process ends before the device does: nothing is given back.
+  WindowRowsDecodeArgs args;  // The process ends before the device does: nothing is given back.
 };
 
 Json bench_lookup(Runtime& runtime) {
   std::uint64_t sum = 0;
   const WindowRowsShape shape = launched_shape();
   Json timed = time_calls([&] {
-    auto op = runtime.window_rows(shape);
+    auto op = window_rows_decode(runtime, shape);
     sum += op->shape().head_dim;
   });
   if (sum == 0) std::abort();
   return timed;
 }
 
-Json bench_host_cost(runtime::Device& device, const WindowRows& op) {
-  auto state = std::make_shared<WindowRows::State>();
-  state->shape = op.shape();
-  state->first.module = std::make_unique<NoModule>();
+Json bench_host_cost(runtime::Device& device, const WindowRowsDecode& op) {
+  runtime::Operator::Loaded loaded{{}, std::make_unique<NoModule>(), {}};
   specializer::Plan plan;
-  plan.entries = {{"part", 256, 0}, {"merge", 256, 0}};
-  state->first.launch = must(runtime::make_decode_launch(op.shape(), plan, *state->first.module,
-                                                         device.multiprocessors()));
-  state->serving = state->first.launch.get();
-  const WindowRows hollow(std::move(state));
+  plan.entries = {{"partial", 256, 0}, {"combine", 256, 0}};
+  loaded.launch =
+      must(runtime::make_decode_launch(op.shape(), plan, *loaded.module, device.multiprocessors()));
+  const WindowRowsDecode hollow(std::make_shared<runtime::Operator>(
+      specializer::shape_of(op.shape()), nullptr, std::move(loaded)));
   const OneRow row(device, op);
   return time_calls([&] {
-    if (!hollow.decode(row.args, nullptr)) std::abort();
+    if (!hollow.launch(row.args, nullptr)) std::abort();
   });
 }
 
 /// Nanoseconds a decode's two launches cost the host, by broach and by the driver alone. Fewer
 /// launches a batch than a driver's queue holds, so that none waits for the device.
-Json bench_launch(runtime::Device& device, specializer::Forge& forge, const WindowRows& op) {
+Json bench_launch(runtime::Device& device, specializer::Forge& forge, const WindowRowsDecode& op) {
   const auto plan = must(specializer::plan(op.shape(), device.target()));
   const auto binary = must(forge.obtain(plan, specializer::OnMiss::kCompile));
   const bench::BareCuda bare(plan, binary.object->payload);  // Makes its context current.
@@ -180,7 +178,7 @@ Json bench_launch(runtime::Device& device, specializer::Forge& forge, const Wind
   BroachWindowRowsDecode params = runtime::decode_params(op.shape(), row.args);
   const std::uint32_t chunks = runtime::chunk256_max_chunks(op.shape().window, 0);
   params.max_partials = static_cast<int>(chunks);
-  const auto kv_heads = static_cast<std::uint32_t>(row.args.kv_heads);
+  const auto kv_heads = static_cast<std::uint32_t>(row.args.cache.kv_heads);
   const auto timed = [&](const std::function<bool()>& call) {
     std::vector<double> sample;
     for (int batch = -5; batch < 201; ++batch) {
@@ -197,7 +195,7 @@ Json bench_launch(runtime::Device& device, specializer::Forge& forge, const Wind
     return bare.launch(0, chunks, kv_heads, 1, params) &&
            bare.launch(1, kv_heads * op.shape().gqa_ratio, 1, 1, params);
   });
-  const Json by_broach = timed([&] { return op.decode(row.args, nullptr).ok(); });
+  const Json by_broach = timed([&] { return op.launch(row.args, nullptr).ok(); });
   return {{"decode_ns", by_broach}, {"bare_driver_ns", by_driver}};
 }
 
@@ -210,7 +208,7 @@ Json bench_first_use(const std::string& device, const WindowRowsShape& shape) {
     const bench::ScratchDirectory dir;
     auto runtime = must(Runtime::create(options_in(dir, device)));
     const auto start = Clock::now();
-    must(runtime.window_rows(shape));
+    must(window_rows_decode(runtime, shape));
     request.push_back(since(start, 1e-3));
     Runtime::State& state = runtime.state();
     const auto plan = must(specializer::plan(shape, state.device->target()));
@@ -223,14 +221,15 @@ Json bench_first_use(const std::string& device, const WindowRowsShape& shape) {
 /// The same shape when its object is on disk: the whole request, and the object alone.
 Json bench_next_process(const std::string& device, const WindowRowsShape& shape) {
   const bench::ScratchDirectory dir;
-  must(must(Runtime::create(options_in(dir, device))).window_rows(shape));
+  auto first = must(Runtime::create(options_in(dir, device)));
+  must(window_rows_decode(first, shape));
   std::vector<double> request;
   std::vector<double> object;
   for (int i = 0; i < 21; ++i) {
     {
       auto runtime = must(Runtime::create(options_in(dir, device)));
       const auto start = Clock::now();
-      must(runtime.window_rows(shape));
+      must(window_rows_decode(runtime, shape));
       request.push_back(since(start, 1e-6));
     }
     auto runtime = must(Runtime::create(options_in(dir, device)));
@@ -251,7 +250,7 @@ int main(int argc, char* argv[]) {
   const std::string name = argc > 1 ? argv[1] : "host";
   const bench::ScratchDirectory dir;
   auto runtime = must(Runtime::create(options_in(dir, name)));
-  const WindowRows op = must(runtime.window_rows(launched_shape()));
+  const WindowRowsDecode op = must(window_rows_decode(runtime, launched_shape()));
   runtime::Device& device = *runtime.state().device;
 
   Json report{{"device", runtime.device_name()},

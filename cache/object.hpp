@@ -16,7 +16,7 @@ namespace broach::cache {
 
 /// What a binary is, in words that an index can be searched by.
 struct Description {
-  std::string family;       ///< "window_rows"
+  std::string family;       ///< Of kernels, by name.
   std::string target;       ///< "sm_90a", with features
   std::string shape_json;   ///< Canonical JSON object of the shape's parameters.
   std::string source_hash;  ///< 32 hex digits over every source's name and bytes.

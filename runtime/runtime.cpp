@@ -6,7 +6,6 @@
 #include "runtime/compose.hpp"
 #include "runtime/metrics.hpp"
 #include "runtime/runtime_state.hpp"
-#include "runtime/window_rows/first_request.hpp"
 
 namespace broach {
 namespace {
@@ -40,11 +39,6 @@ Result<Runtime> Runtime::create(Options options) {
   if (!device) return device.error();
   return Runtime(
       std::make_unique<State>(options, *std::move(device), runtime::open_forge(options)));
-}
-
-Result<WindowRows> Runtime::window_rows(const WindowRowsShape& shape, void* stream) {
-  if (const auto* known = state_->window_rows.find(shape)) return WindowRows(*known);
-  return runtime::first_request(*state_, shape, stream);
 }
 
 Metrics Runtime::metrics() const { return runtime::read_metrics(state_->forge.cache()); }

@@ -11,9 +11,8 @@
 #include "runtime/background.hpp"
 #include "runtime/compose.hpp"
 #include "runtime/device.hpp"
+#include "runtime/operator.hpp"
 #include "runtime/shape_table.hpp"
-#include "runtime/window_rows/shape_hash.hpp"
-#include "runtime/window_rows/state.hpp"
 #include "specializer/forge.hpp"
 
 namespace broach {
@@ -34,14 +33,15 @@ struct Runtime::State {
   specializer::Forge forge;
 
   /// Operators by the shape as it was asked for; shapes that resolve to one share its state.
-  using Operators = runtime::ShapeTable<WindowRowsShape, std::shared_ptr<const WindowRows::State>,
-                                        runtime::hash_of>;
-  Operators window_rows;
+  using Operators =
+      runtime::ShapeTable<specializer::Shape, std::shared_ptr<const runtime::Operator>,
+                          specializer::hash_of>;
+  Operators operators;
 
   /// Shapes that some thread is building: others wait for that build instead of repeating it.
   std::mutex building_mutex;
   std::condition_variable built;
-  std::vector<WindowRowsShape> building;
+  std::vector<specializer::Shape> building;
 
   /// Promotions to specialised kernels. Last: it ends before what its work uses.
   runtime::BackgroundQueue background;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "broach/runtime.hpp"
+#include "broach/window_rows.hpp"
 #include "kernel_src/window_rows/params.h"
 
 namespace broach::runtime {
@@ -12,10 +12,11 @@ namespace broach::runtime {
 /// one sequence tells its rows.
 ///
 /// Errors:  kInvalidArgument naming the argument, its value and its bound.
-Result<void> check_prefill_args(const WindowRowsShape& shape, const PrefillArgs& args);
+Result<void> check_prefill_args(const WindowRowsShape& shape,
+                                const broach_window_rows_prefill_args& args);
 
 /// The kernel's parameter struct.
 BroachWindowRowsPrefill prefill_params(const WindowRowsShape& shape,
-                                       const PrefillArgs& args) noexcept;
+                                       const broach_window_rows_prefill_args& args) noexcept;
 
 }  // namespace broach::runtime

@@ -2,40 +2,9 @@
 
 #include <algorithm>
 
-#include "runtime/window_rows/launch_stage.hpp"
 #include "runtime/window_rows/prefill_args.hpp"
 
 namespace broach::runtime {
-namespace {
-
-class PrefillLaunch final : public DecodeLaunch {
- public:
-  PrefillLaunch(const WindowRowsShape& shape, LaunchStage stage) noexcept
-      : shape_(shape), stage_(stage) {}
-
-  std::size_t workspace_bytes(std::int32_t, std::int32_t, std::int32_t) const noexcept override {
-    return 0;
-  }
-
-  Result<void> launch(const DecodeArgs&, Stream) const override {
-    return Error{ErrorCode::kInvalidArgument,
-                 "window_rows decode: this operator has form=prefill; ask the runtime for the same "
-                 "shape with form=decode",
-                 {}};
-  }
-
-  Result<void> launch_prefill(const PrefillArgs& args, Stream stream) const override {
-    const auto heads = static_cast<std::uint32_t>(args.common.kv_heads) * shape_.gqa_ratio;
-    return stage_.launch(prefill_row_blocks(args.common.rows, args.sequences, stage_.block_rows),
-                         heads, 1, prefill_params(shape_, args), stream);
-  }
-
- private:
-  WindowRowsShape shape_;
-  LaunchStage stage_;
-};
-
-}  // namespace
 
 std::uint32_t prefill_row_blocks(std::int32_t rows, std::int32_t sequences,
                                  std::uint32_t block_rows) noexcept {
@@ -46,16 +15,23 @@ std::uint32_t prefill_row_blocks(std::int32_t rows, std::int32_t sequences,
   return static_cast<std::uint32_t>(std::min(all, (all + each * (block_rows - 1)) / block_rows));
 }
 
-Result<std::unique_ptr<const DecodeLaunch>> make_prefill_launch(const WindowRowsShape& shape,
-                                                                const specializer::Plan& plan,
-                                                                Module& module) {
+Result<void> PrefillLaunch::launch(const broach_window_rows_prefill_args& args,
+                                   Stream stream) const {
+  const auto heads = static_cast<std::uint32_t>(args.cache.kv_heads) * shape_.gqa_ratio;
+  return stage_.launch(prefill_row_blocks(args.attention.rows, args.sequences, stage_.block_rows),
+                       heads, 1, prefill_params(shape_, args), stream);
+}
+
+Result<std::unique_ptr<const PrefillLaunch>> make_prefill_launch(const WindowRowsShape& shape,
+                                                                 const specializer::Plan& plan,
+                                                                 Module& module) {
   auto stages = pick_stages<1>(plan, module, "a prefill plan has one function");
   if (!stages) return stages.error();
   if ((*stages)[0].block_rows == 0) {
     return Error{
         ErrorCode::kInternal, "a prefill plan states the rows of a block; this one none", {}};
   }
-  return std::unique_ptr<const DecodeLaunch>(std::make_unique<PrefillLaunch>(shape, (*stages)[0]));
+  return std::unique_ptr<const PrefillLaunch>(std::make_unique<PrefillLaunch>(shape, (*stages)[0]));
 }
 
 }  // namespace broach::runtime

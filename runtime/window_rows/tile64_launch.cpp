@@ -6,8 +6,10 @@
 #include <memory>
 
 #include "kernel_src/window_rows/geometry.h"
+#include "runtime/attention/check_args.hpp"
+#include "runtime/launch_stage.hpp"
+#include "runtime/saturate.hpp"
 #include "runtime/window_rows/decode_args.hpp"
-#include "runtime/window_rows/launch_stage.hpp"
 
 namespace broach::runtime {
 namespace {
@@ -45,7 +47,7 @@ class Tile64Launch final : public DecodeLaunch {
  public:
   Tile64Launch(const WindowRowsShape& shape, LaunchStage decode, LaunchStage combine,
                std::uint32_t multiprocessors, std::optional<Tile64Schedule> forced) noexcept
-      : shape_(shape),
+      : DecodeLaunch(shape),
         decode_(decode),
         combine_(combine),
         multiprocessors_(multiprocessors),
@@ -55,20 +57,22 @@ class Tile64Launch final : public DecodeLaunch {
                               std::int32_t max_keys) const noexcept override {
     std::size_t most = 0;
     for (std::int32_t fewer = std::min(rows, most_split_rows(kv_heads)); fewer >= 1; --fewer) {
-      most = tile64_workspace_bytes(shape_, schedule(fewer, kv_heads, max_keys), fewer, kv_heads,
+      most = tile64_workspace_bytes(shape(), schedule(fewer, kv_heads, max_keys), fewer, kv_heads,
                                     max_keys);
       if (most > 0) break;  // Fewer rows leave fewer partials.
     }
     return most;
   }
 
-  Result<void> launch(const DecodeArgs& args, Stream stream) const override {
-    const Tile64Schedule chosen = schedule(args.rows, args.kv_heads, key_bound(args));
-    const auto rows = static_cast<std::uint32_t>(args.rows);
-    const auto kv_heads = static_cast<std::uint32_t>(args.kv_heads);
-    const std::uint32_t tiles = tile64_max_tiles(shape_.window, key_bound(args));
+  Result<void> launch(const broach_window_rows_decode_args& args, Stream stream) const override {
+    const Tile64Schedule chosen =
+        schedule(args.attention.rows, args.cache.kv_heads, key_bound(args.cache, args.max_keys));
+    const auto rows = static_cast<std::uint32_t>(args.attention.rows);
+    const auto kv_heads = static_cast<std::uint32_t>(args.cache.kv_heads);
+    const std::uint32_t tiles =
+        tile64_max_tiles(shape().window, key_bound(args.cache, args.max_keys));
     BroachWindowRowsTile64Decode params{};
-    params.decode = decode_params(shape_, args);
+    params.decode = decode_params(shape(), args);
     params.decode.max_partials = static_cast<int>(tiles);
     params.launch = next_launch_number();
     params.schedule = schedule_value(chosen.combine);
@@ -79,7 +83,7 @@ class Tile64Launch final : public DecodeLaunch {
       return launched;
     }
     if (chosen.combine != Combine::kByKernel) return {};
-    return combine_.launch(shape_.gqa_ratio, kv_heads, rows, params, stream);
+    return combine_.launch(shape().gqa_ratio, kv_heads, rows, params, stream);
   }
 
  private:
@@ -93,10 +97,9 @@ class Tile64Launch final : public DecodeLaunch {
   Tile64Schedule schedule(std::int32_t rows, std::int32_t kv_heads,
                           std::int32_t max_keys) const noexcept {
     if (forced_) return *forced_;
-    return choose_tile64_schedule(shape_.window, rows, kv_heads, max_keys, multiprocessors_);
+    return choose_tile64_schedule(shape().window, rows, kv_heads, max_keys, multiprocessors_);
   }
 
-  WindowRowsShape shape_;
   LaunchStage decode_;
   LaunchStage combine_;
   std::uint32_t multiprocessors_;
@@ -133,6 +136,10 @@ std::size_t tile64_workspace_bytes(const WindowRowsShape& shape, const Tile64Sch
                                    std::int32_t max_keys) noexcept {
   if (schedule.combine == Combine::kInCta || rows <= 0 || kv_heads <= 0) return 0;
   const std::size_t pairs = static_cast<std::size_t>(rows) * static_cast<std::size_t>(kv_heads);
+  const std::size_t most =
+      saturated_product({pairs, shape.gqa_ratio, tile64_max_tiles(shape.window, max_keys),
+                         shape.head_dim + 4, sizeof(float)});
+  if (most == std::numeric_limits<std::size_t>::max()) return most;
   const window_rows::Tile64Workspace layout = window_rows::tile64_workspace(
       static_cast<long long>(pairs), tile64_max_tiles(shape.window, max_keys),
       static_cast<int>(shape.gqa_ratio), static_cast<int>(shape.head_dim));

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "broach/types.hpp"
+#include "broach/window_rows.hpp"
 #include "specializer/family.hpp"
 
 namespace broach::specializer::window_rows {

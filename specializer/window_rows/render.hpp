@@ -1,6 +1,6 @@
 #pragma once
 
-#include "broach/types.hpp"
+#include "broach/window_rows.hpp"
 #include "specializer/family.hpp"
 #include "specializer/target.hpp"
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "broach/result.hpp"
-#include "broach/types.hpp"
+#include "broach/window_rows.hpp"
 #include "specializer/target.hpp"
 
 namespace broach::specializer::window_rows {

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <tuple>
 
-#include "broach/types.hpp"
+#include "broach/window_rows.hpp"
 #include "specializer/common_choices.hpp"
 #include "specializer/typed_shape.hpp"
 #include "specializer/window_rows/family.hpp"

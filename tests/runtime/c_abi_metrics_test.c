@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "broach/metrics.h"
+#include "broach/window_rows.h"
 #include "c_check.h"
 
 static char text[1024];
@@ -23,15 +24,15 @@ static broach_runtime* host_runtime(void) {
 
 static void request_a_shape(broach_runtime* runtime) {
   broach_window_rows_shape shape;
-  broach_window_rows* op = NULL;
+  broach_window_rows_decode* op = NULL;
   memset(&shape, 0, sizeof shape);
   shape.size = sizeof shape;
   shape.head_dim = 64;
   shape.gqa_ratio = 1;
   shape.kv_layout = BROACH_KV_LINEAR;
   shape.arith = BROACH_ARITH_CHUNK256;
-  CHECK(broach_window_rows_create(runtime, &shape, NULL, &op, &message) == BROACH_OK);
-  broach_window_rows_destroy(op);
+  CHECK(broach_window_rows_decode_create(runtime, &shape, NULL, &op, &message) == BROACH_OK);
+  broach_window_rows_decode_destroy(op);
 }
 
 /* How often an operation took place, however it ended; -1 when it has no histogram. Every one's

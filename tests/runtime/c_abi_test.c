@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "broach/broach.h"
+#include "broach/window_rows.h"
 #include "c_check.h"
 
 static char text[4096];
@@ -29,6 +29,8 @@ static broach_window_rows_shape linear_shape(void) {
 
 static void test_words(void) {
   CHECK(strcmp(broach_version(), BROACH_EXPECTED_VERSION) == 0);
+  CHECK(strcmp(BROACH_VERSION, BROACH_EXPECTED_VERSION) == 0);
+  CHECK(BROACH_VERSION_MAJOR >= 0 && BROACH_VERSION_MINOR >= 0 && BROACH_VERSION_PATCH >= 0);
   CHECK(strcmp(broach_status_name(BROACH_OK), "ok") == 0);
   CHECK(strcmp(broach_status_name(BROACH_NOT_WARMED), "not_warmed") == 0);
   CHECK(strcmp(broach_status_name(9999), "unknown") == 0);
@@ -37,13 +39,15 @@ static void test_words(void) {
 static void test_null(void) {
   CHECK(broach_runtime_create(NULL, NULL, &message) == BROACH_INVALID_ARGUMENT);
   CHECK(strcmp(text, "runtime is NULL") == 0);
-  CHECK(broach_window_rows_create(NULL, NULL, NULL, NULL, NULL) == BROACH_INVALID_ARGUMENT);
-  CHECK(broach_window_rows_decode(NULL, NULL, NULL, &message) == BROACH_INVALID_ARGUMENT);
-  CHECK(broach_window_rows_prefill(NULL, NULL, NULL, &message) == BROACH_INVALID_ARGUMENT);
-  CHECK(broach_window_rows_workspace_bytes(NULL, 1, 1, 1) == 0);
+  CHECK(broach_window_rows_decode_create(NULL, NULL, NULL, NULL, NULL) == BROACH_INVALID_ARGUMENT);
+  CHECK(broach_window_rows_decode_launch(NULL, NULL, NULL, &message) == BROACH_INVALID_ARGUMENT);
+  CHECK(broach_window_rows_prefill_launch(NULL, NULL, NULL, &message) == BROACH_INVALID_ARGUMENT);
+  CHECK(broach_window_rows_decode_workspace_bytes(NULL, 1, 1, 1) == 0);
   CHECK(strcmp(broach_runtime_device_name(NULL), "") == 0);
+  CHECK(broach_window_rows_prefill_create(NULL, NULL, NULL, NULL, NULL) == BROACH_INVALID_ARGUMENT);
   broach_runtime_destroy(NULL);
-  broach_window_rows_destroy(NULL);
+  broach_window_rows_prefill_destroy(NULL);
+  broach_window_rows_decode_destroy(NULL);
 }
 
 static void test_sizes(void) {
@@ -52,6 +56,7 @@ static void test_sizes(void) {
     uint64_t later;
   } options;
   broach_runtime* runtime = (broach_runtime*)&options;
+  int i;
   memset(&options, 0, sizeof options);
   options.known.device = "host";
   CHECK(broach_runtime_create(&options.known, &runtime, &message) == BROACH_INVALID_ARGUMENT);
@@ -75,6 +80,15 @@ static void test_sizes(void) {
   CHECK(strstr(text, "remote_secret is one remote's; 0 are named") != NULL);
   options.known.remote_secret = NULL;
 
+  /* A size that no release's structure has is refused before anything behind it is read. */
+  for (i = 0; i < 3; ++i) {
+    static const size_t sizes[] = {1025, 1 << 20, SIZE_MAX};
+    options.known.size = sizes[i];
+    CHECK(broach_runtime_create(&options.known, &runtime, &message) == BROACH_INVALID_ARGUMENT);
+    CHECK(strstr(text, "broach_runtime_options.size is") != NULL);
+  }
+  options.known.size = sizeof options.known;
+
   options.known.first_use = 77;
   CHECK(broach_runtime_create(&options.known, &runtime, &message) == BROACH_INVALID_ARGUMENT);
   CHECK(strstr(text, "first_use is 77") != NULL);
@@ -97,18 +111,29 @@ static void test_message(void) {
 }
 
 static void test_shapes(broach_runtime* runtime) {
-  broach_window_rows* op = NULL;
+  broach_window_rows_decode* op = NULL;
   broach_window_rows_shape shape = linear_shape();
   shape.head_dim = 100;
-  CHECK(broach_window_rows_create(runtime, &shape, NULL, &op, &message) == BROACH_INVALID_ARGUMENT);
+  CHECK(broach_window_rows_decode_create(runtime, &shape, NULL, &op, &message) ==
+        BROACH_INVALID_ARGUMENT);
   CHECK(strstr(text, "head_dim") != NULL && strstr(text, "100") != NULL);
   shape = linear_shape();
   shape.dtype = 9;
-  CHECK(broach_window_rows_create(runtime, &shape, NULL, &op, &message) == BROACH_INVALID_ARGUMENT);
+  CHECK(broach_window_rows_decode_create(runtime, &shape, NULL, &op, &message) ==
+        BROACH_INVALID_ARGUMENT);
   CHECK(strstr(text, "dtype is 9") != NULL);
   shape = linear_shape();
+  shape.reserved = 1;
+  CHECK(broach_window_rows_decode_create(runtime, &shape, NULL, &op, &message) ==
+        BROACH_INVALID_ARGUMENT);
+  shape = linear_shape();
+  shape.size = SIZE_MAX;
+  CHECK(broach_window_rows_decode_create(runtime, &shape, NULL, &op, &message) ==
+        BROACH_INVALID_ARGUMENT);
+  shape = linear_shape();
   shape.size = 4;
-  CHECK(broach_window_rows_create(runtime, &shape, NULL, &op, &message) == BROACH_INVALID_ARGUMENT);
+  CHECK(broach_window_rows_decode_create(runtime, &shape, NULL, &op, &message) ==
+        BROACH_INVALID_ARGUMENT);
   CHECK(op == NULL);
 }
 
@@ -135,11 +160,11 @@ static void test_decode(broach_runtime* runtime) {
   const float values[kSlots][kKeys] = {{8, 100, 100}, {2, 4, 6}};
   broach_window_rows_shape shape = linear_shape();
   broach_window_rows_decode_args args;
-  broach_window_rows* op = NULL;
+  broach_window_rows_decode* op = NULL;
   broach_status status;
   int d, slot, key;
 
-  status = broach_window_rows_create(runtime, &shape, NULL, &op, &message);
+  status = broach_window_rows_decode_create(runtime, &shape, NULL, &op, &message);
   CHECK(status == BROACH_OK);
   if (status != BROACH_OK) {
     printf("%s: %s\n", broach_status_name(status), text);
@@ -156,35 +181,37 @@ static void test_decode(broach_runtime* runtime) {
   }
   memset(&args, 0, sizeof args);
   args.size = sizeof args;
-  args.q = q;
-  args.k = k;
-  args.v = v;
-  args.out = out;
+  args.attention.q = q;
+  args.cache.k = k;
+  args.cache.v = v;
+  args.attention.out = out;
   args.positions = positions;
   args.slots = slots;
-  args.rows = kRows;
-  args.kv_heads = 1;
-  args.slot_count = kSlots;
-  args.length = kKeys;
-  args.scale = 0.125F;
-  args.q_row_stride = args.q_head_stride = args.out_row_stride = args.out_head_stride = kHeadDim;
-  args.k_position_stride = args.v_position_stride = kHeadDim;
-  args.k_slot_stride = args.v_slot_stride = kKeys * kHeadDim;
+  args.attention.rows = kRows;
+  args.cache.kv_heads = 1;
+  args.cache.slots = kSlots;
+  args.cache.length = kKeys;
+  args.attention.scale = 0.125F;
+  args.attention.q_row_stride = args.attention.q_head_stride = args.attention.out_row_stride =
+      args.attention.out_head_stride = kHeadDim;
+  args.cache.k_position_stride = args.cache.v_position_stride = kHeadDim;
+  args.cache.k_slot_stride = args.cache.v_slot_stride = kKeys * kHeadDim;
 
-  CHECK(broach_window_rows_decode(op, &args, NULL, &message) == BROACH_INVALID_ARGUMENT);
+  CHECK(broach_window_rows_decode_launch(op, &args, NULL, &message) == BROACH_INVALID_ARGUMENT);
   CHECK(strstr(text, "workspace_bytes is 0") != NULL);
-  args.workspace_bytes = broach_window_rows_workspace_bytes(op, kRows, 1, kKeys);
+  args.workspace_bytes = broach_window_rows_decode_workspace_bytes(op, kRows, 1, kKeys);
   CHECK(args.workspace_bytes == kRows * (kHeadDim + 2) * sizeof(float));
+  CHECK(broach_window_rows_decode_workspace_bytes(op, 65535, 65535, INT32_MAX) == SIZE_MAX);
   args.workspace = aligned_alloc(64, (args.workspace_bytes + 63) / 64 * 64);
-  args.scale = NAN;
-  CHECK(broach_window_rows_decode(op, &args, NULL, &message) == BROACH_INVALID_ARGUMENT);
-  CHECK(strstr(text, "scale is nan") != NULL);
-  args.scale = 0.125F;
+  args.attention.scale = NAN;
+  CHECK(broach_window_rows_decode_launch(op, &args, NULL, &message) == BROACH_INVALID_ARGUMENT);
+  CHECK(strstr(text, "attention.scale is nan") != NULL);
+  args.attention.scale = 0.125F;
   args.reserved = 1;
-  CHECK(broach_window_rows_decode(op, &args, NULL, &message) == BROACH_INVALID_ARGUMENT);
+  CHECK(broach_window_rows_decode_launch(op, &args, NULL, &message) == BROACH_INVALID_ARGUMENT);
   args.reserved = 0;
 
-  status = broach_window_rows_decode(op, &args, NULL, &message);
+  status = broach_window_rows_decode_launch(op, &args, NULL, &message);
   CHECK(status == BROACH_OK);
   if (status != BROACH_OK) printf("%s: %s\n", broach_status_name(status), text);
   for (d = 0; d < kHeadDim; ++d) {
@@ -192,7 +219,7 @@ static void test_decode(broach_runtime* runtime) {
     CHECK(from_bf16(out[1][d]) == 8.0F);
   }
   free(args.workspace);
-  broach_window_rows_destroy(op);
+  broach_window_rows_decode_destroy(op);
 }
 
 enum { kSequences = 2, kPrefillRows = 4 };
@@ -215,14 +242,12 @@ static void test_prefill(broach_runtime* runtime) {
     uint64_t later;
   } larger;
   broach_window_rows_prefill_args* const args = &larger.known;
-  broach_window_rows_decode_args decode_args;
-  broach_window_rows* op = NULL;
+  broach_window_rows_prefill* op = NULL;
   broach_status status;
   int d, slot, key, row;
 
-  shape.form = BROACH_FORM_PREFILL;
   shape.arith = BROACH_ARITH_TILE64;
-  status = broach_window_rows_create(runtime, &shape, NULL, &op, &message);
+  status = broach_window_rows_prefill_create(runtime, &shape, NULL, &op, &message);
   CHECK(status == BROACH_OK);
   if (status != BROACH_OK) {
     printf("%s: %s\n", broach_status_name(status), text);
@@ -238,52 +263,46 @@ static void test_prefill(broach_runtime* runtime) {
     }
   }
   memset(&larger, 0, sizeof larger);
-  CHECK(broach_window_rows_prefill(op, NULL, NULL, &message) == BROACH_INVALID_ARGUMENT);
-  CHECK(broach_window_rows_prefill(op, args, NULL, &message) == BROACH_INVALID_ARGUMENT);
+  CHECK(broach_window_rows_prefill_launch(op, NULL, NULL, &message) == BROACH_INVALID_ARGUMENT);
+  CHECK(broach_window_rows_prefill_launch(op, args, NULL, &message) == BROACH_INVALID_ARGUMENT);
   CHECK(strstr(text, "broach_window_rows_prefill_args.size is 0") != NULL);
   args->size = sizeof larger;
   larger.later = 1;
-  CHECK(broach_window_rows_prefill(op, args, NULL, &message) == BROACH_UNSUPPORTED);
+  CHECK(broach_window_rows_prefill_launch(op, args, NULL, &message) == BROACH_UNSUPPORTED);
   larger.later = 0;
-  args->q = q;
-  args->k = k;
-  args->v = v;
-  args->out = out;
+  args->attention.q = q;
+  args->cache.k = k;
+  args->cache.v = v;
+  args->attention.out = out;
   args->positions = positions;
   args->slots = slots;
   args->offsets = offsets;
-  args->rows = kPrefillRows;
+  args->attention.rows = kPrefillRows;
   args->sequences = kPrefillRows + 1;
-  args->kv_heads = 1;
-  args->slot_count = kSlots;
-  args->length = kKeys;
-  args->scale = 0.125F;
-  args->q_row_stride = args->q_head_stride = kHeadDim;
-  args->out_row_stride = args->out_head_stride = kHeadDim;
-  args->k_position_stride = args->v_position_stride = kHeadDim;
-  args->k_slot_stride = args->v_slot_stride = kKeys * kHeadDim;
-  CHECK(broach_window_rows_prefill(op, args, NULL, &message) == BROACH_INVALID_ARGUMENT);
+  args->cache.kv_heads = 1;
+  args->cache.slots = kSlots;
+  args->cache.length = kKeys;
+  args->attention.scale = 0.125F;
+  args->attention.q_row_stride = args->attention.q_head_stride = kHeadDim;
+  args->attention.out_row_stride = args->attention.out_head_stride = kHeadDim;
+  args->cache.k_position_stride = args->cache.v_position_stride = kHeadDim;
+  args->cache.k_slot_stride = args->cache.v_slot_stride = kKeys * kHeadDim;
+  CHECK(broach_window_rows_prefill_launch(op, args, NULL, &message) == BROACH_INVALID_ARGUMENT);
   CHECK(strstr(text, "sequences is 5") != NULL);
   args->sequences = kSequences;
-  CHECK(broach_window_rows_workspace_bytes(op, kPrefillRows, 1, kKeys) == 0);
 
-  status = broach_window_rows_prefill(op, args, NULL, &message);
+  status = broach_window_rows_prefill_launch(op, args, NULL, &message);
   CHECK(status == BROACH_OK);
   if (status != BROACH_OK) printf("%s: %s\n", broach_status_name(status), text);
   for (row = 0; row < kPrefillRows; ++row) {
     for (d = 0; d < kHeadDim; ++d) CHECK(from_bf16(out[row][d]) == causal[row]);
   }
   args->hi = hi;
-  CHECK(broach_window_rows_prefill(op, args, NULL, &message) == BROACH_OK);
+  CHECK(broach_window_rows_prefill_launch(op, args, NULL, &message) == BROACH_OK);
   for (row = 0; row < kPrefillRows; ++row) {
     for (d = 0; d < kHeadDim; ++d) CHECK(from_bf16(out[row][d]) == with_hi[row]);
   }
-
-  /* A prefill's operator launches no decode. */
-  memset(&decode_args, 0, sizeof decode_args);
-  decode_args.size = sizeof decode_args;
-  CHECK(broach_window_rows_decode(op, &decode_args, NULL, &message) == BROACH_INVALID_ARGUMENT);
-  broach_window_rows_destroy(op);
+  broach_window_rows_prefill_destroy(op);
 }
 
 int main(void) {

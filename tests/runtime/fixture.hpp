@@ -5,6 +5,7 @@
 
 #include "broach/options.hpp"
 #include "broach/runtime.hpp"
+#include "broach/window_rows.hpp"
 #include "runtime/compose.hpp"
 #include "runtime/device.hpp"
 #include "runtime/runtime_state.hpp"

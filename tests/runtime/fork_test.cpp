@@ -83,13 +83,13 @@ TEST_CASE("a child forked after its parent's first use launches, builds and ends
   const test::TempDir dir;
   auto runtime = Runtime::create(test::options_in(dir));
   REQUIRE(runtime);
-  REQUIRE(runtime->window_rows(test::small_shape()));
+  REQUIRE(window_rows_decode(*runtime, test::small_shape()));
   runtime->state().background.drain();  // A lock that is held while a process forks stays held.
   const int status = status_of_child([&] {
     Runtime own = std::move(*runtime);  // Its end waits for nothing of the parent's.
     WindowRowsShape other = test::small_shape();
     other.window = 101;
-    return own.window_rows(other) ? 0 : 2;
+    return window_rows_decode(own, other) ? 0 : 2;
   });
   CHECK(status == 0);
 }

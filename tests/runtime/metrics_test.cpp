@@ -101,7 +101,7 @@ TEST_CASE("a runtime counts and times look-ups, compiles, publishes and loads, a
     auto runtime = Runtime::create(options_in(dir));
     REQUIRE(runtime);
     CHECK(count(*runtime, "look_up", "miss") == 0);
-    auto op = runtime->window_rows(small_shape());
+    auto op = window_rows_decode(*runtime, small_shape());
     REQUIRE(op);
     CHECK(count(*runtime, "look_up", "miss") == 1);
     CHECK(count(*runtime, "compile", "done") == 1);
@@ -117,12 +117,12 @@ TEST_CASE("a runtime counts and times look-ups, compiles, publishes and loads, a
     REQUIRE(decode());
     const std::string before = runtime->metrics().prometheus();
     REQUIRE(decode());
-    REQUIRE(runtime->window_rows(small_shape()));
+    REQUIRE(window_rows_decode(*runtime, small_shape()));
     CHECK(runtime->metrics().prometheus() == before);
   }
   auto next = Runtime::create(options_in(dir));
   REQUIRE(next);
-  REQUIRE(next->window_rows(small_shape()));
+  REQUIRE(window_rows_decode(*next, small_shape()));
   CHECK(count(*next, "look_up", "user") == 1);
   CHECK(count(*next, "compile", "done") == 0);
   CHECK(count(*next, "load", "done") == 1);
@@ -132,13 +132,13 @@ TEST_CASE("a shape that waited for a compiler is in the journal", "[runtime][met
   const test::TempDir dir;
   auto runtime = Runtime::create(options_in(dir));
   REQUIRE(runtime);
-  REQUIRE(runtime->window_rows(small_shape()));
+  REQUIRE(window_rows_decode(*runtime, small_shape()));
   const auto missed = runtime->state().forge.cache().journal();
   REQUIRE(missed);
   REQUIRE(missed->size() == 1);
   CHECK(missed->front().target == runtime->target_name());
   auto again = Runtime::create(options_in(dir));
-  REQUIRE(again->window_rows(small_shape()));
+  REQUIRE(window_rows_decode(*again, small_shape()));
   CHECK(again->state().forge.cache().journal()->front().count == 1);
 }
 
@@ -186,7 +186,7 @@ TEST_CASE("Prometheus's own reader takes the exposition", "[runtime][metrics]") 
   const test::TempDir dir;
   auto runtime = Runtime::create(options_in(dir));
   REQUIRE(runtime);
-  REQUIRE(runtime->window_rows(small_shape()));
+  REQUIRE(window_rows_decode(*runtime, small_shape()));
   const std::string file = (dir.path() / "metrics.txt").string();
   std::ofstream(file) << runtime->metrics().prometheus();
   const std::string program =

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "runtime/load_plan.hpp"
-#include "runtime/window_rows/first_request.hpp"
+#include "runtime/window_rows/operators.hpp"
 #include "specializer/plan.hpp"
 #include "specializer/window_rows/shape.hpp"
 #include "tests/runtime/fixture.hpp"
@@ -29,8 +29,8 @@ std::shared_ptr<test::ProxyDevice> host_proxy() {
 }
 
 /// The state behind the operator of a shape, or null.
-const WindowRows::State* known(Runtime::State& state, const WindowRowsShape& shape) {
-  const auto* found = state.window_rows.find(shape);
+const runtime::Operator* known(Runtime::State& state, const WindowRowsShape& shape) {
+  const auto* found = state.operators.find(specializer::shape_of(shape));
   return found == nullptr ? nullptr : found->get();
 }
 
@@ -56,33 +56,33 @@ TEST_CASE("a shape has one operator, however it is spelled", "[runtime]") {
   REQUIRE(runtime);
   WindowRowsShape named = small_shape();
   named.arith = Arith::kTile64;
-  REQUIRE(runtime->window_rows(named));
+  REQUIRE(window_rows_decode(*runtime, named));
   WindowRowsShape by_default = named;
   by_default.arith = Arith::kDefault;
-  auto again = runtime->window_rows(by_default);
+  auto again = window_rows_decode(*runtime, by_default);
   REQUIRE(again);
   CHECK(again->shape() == named);
   const auto* state = known(runtime->state(), named);
   REQUIRE(state != nullptr);
   CHECK(known(runtime->state(), by_default) == state);
-  CHECK(&again->shape() == &state->shape);
+  CHECK(specializer::shape_of(named) == state->shape);
 }
 
 TEST_CASE("an operator outlives its runtime", "[runtime]") {
   const test::TempDir dir;
-  std::optional<WindowRows> op;
+  std::optional<WindowRowsDecode> op;
   {
     auto runtime = Runtime::create(options_in(dir));
     REQUIRE(runtime);
-    auto made = runtime->window_rows(small_shape());
+    auto made = window_rows_decode(*runtime, small_shape());
     REQUIRE(made);
     op = *made;
   }
   CHECK(op->workspace_bytes(1, 1, 0) == 2 * 66 * sizeof(float));
-  DecodeArgs args;
-  args.kv_heads = args.slot_count = args.length = 1;
-  args.rows = -1;
-  CHECK_FALSE(op->decode(args, nullptr));
+  WindowRowsDecodeArgs args;
+  args.cache.kv_heads = args.cache.slots = args.cache.length = 1;
+  args.attention.rows = -1;
+  CHECK_FALSE(op->launch(args, nullptr));
 }
 
 TEST_CASE("first use `never` refuses a cold shape by name and serves a warm one", "[runtime]") {
@@ -91,18 +91,18 @@ TEST_CASE("first use `never` refuses a cold shape by name and serves a warm one"
   strict.first_use = FirstUse::kNever;
   auto cold = Runtime::create(strict);
   REQUIRE(cold);
-  const auto refused = cold->window_rows(small_shape());
+  const auto refused = window_rows_decode(*cold, small_shape());
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == ErrorCode::kNotWarmed);
   CHECK(refused.error().message.find("head_dim=64") != std::string::npos);
 
   auto warming = Runtime::create(options_in(dir));
   REQUIRE(warming);
-  REQUIRE(warming->window_rows(small_shape()));
-  CHECK(cold->window_rows(small_shape()));
+  REQUIRE(window_rows_decode(*warming, small_shape()));
+  CHECK(window_rows_decode(*cold, small_shape()));
   auto warm = Runtime::create(strict);
   REQUIRE(warm);
-  CHECK(warm->window_rows(small_shape()));
+  CHECK(window_rows_decode(*warm, small_shape()));
 }
 
 TEST_CASE("a shape that cannot be served is refused by field and value", "[runtime]") {
@@ -111,7 +111,7 @@ TEST_CASE("a shape that cannot be served is refused by field and value", "[runti
   REQUIRE(runtime);
   WindowRowsShape shape = small_shape();
   shape.gqa_ratio = 33;
-  const auto refused = runtime->window_rows(shape);
+  const auto refused = window_rows_decode(*runtime, shape);
   REQUIRE_FALSE(refused);
   CHECK(refused.error().message.find("gqa_ratio") != std::string::npos);
   CHECK(refused.error().message.find("33") != std::string::npos);
@@ -134,19 +134,19 @@ TEST_CASE("while the stream captures a loaded shape is served and a new one refu
   device->captures = true;
   WindowRowsShape named = small_shape();
   named.arith = Arith::kTile64;  // What a default is on the host.
-  const auto refused = runtime::first_request(*state, named, nullptr);
+  const auto refused = runtime::window_rows_decode(*state, named);
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == ErrorCode::kCapturing);
   CHECK(refused.error().message.find("\"head_dim\":64") != std::string::npos);
   CHECK(device->loads == 0);
 
   device->captures = false;
-  REQUIRE(runtime::first_request(*state, named, nullptr));
+  REQUIRE(runtime::window_rows_decode(*state, named));
   device->captures = true;
-  CHECK(runtime::first_request(*state, named, nullptr));
+  CHECK(runtime::window_rows_decode(*state, named));
   WindowRowsShape by_default = named;
   by_default.arith = Arith::kDefault;
-  CHECK(runtime::first_request(*state, by_default, nullptr));
+  CHECK(runtime::window_rows_decode(*state, by_default, nullptr));
   CHECK(device->loads == 1);
 }
 
@@ -158,7 +158,7 @@ TEST_CASE("threads that ask for one cold shape load it once", "[runtime]") {
   std::atomic<int> served{0};
   for (int i = 0; i < 8; ++i) {
     threads.emplace_back([&] {
-      if (runtime::first_request(*state, small_shape(), nullptr)) ++served;
+      if (runtime::window_rows_decode(*state, small_shape(), nullptr)) ++served;
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -178,9 +178,9 @@ TEST_CASE("background serves a cold shape by the generic kernel, then promotes i
   const auto recipe = contract::window_rows::ragged_decodes().front().recipe;
   auto problem = contract::window_rows::make_problem(recipe);
   REQUIRE(problem);
-  auto made = runtime::first_request(*state, problem->shape, nullptr);
+  auto made = runtime::window_rows_decode(*state, problem->shape, nullptr);
   REQUIRE(made);
-  const WindowRows op = *made;
+  const WindowRowsDecode op = *made;
   problem->shape = op.shape();
   const auto* op_state = known(*state, op.shape());
   REQUIRE(op_state != nullptr);
@@ -192,7 +192,8 @@ TEST_CASE("background serves a cold shape by the generic kernel, then promotes i
       [&](std::int32_t rows, std::int32_t kv_heads, std::int32_t max_keys) {
         return op.workspace_bytes(rows, kv_heads, max_keys);
       },
-      [&](const DecodeArgs& args) { return op.decode(args, nullptr); }};
+      [&](const broach_window_rows_decode_args& args) { return op.launch(args, nullptr); },
+      {}};
   const auto generic = uploaded->run(decoder, contract::Poison::kNan);
   REQUIRE(generic);
   gate.set_value();
@@ -207,7 +208,7 @@ TEST_CASE("background serves a cold shape by the generic kernel, then promotes i
   // What is on disk is served at once.
   const auto warm_device = host_proxy();
   const auto warm = state_on(warm_device, dir, FirstUse::kBackground);
-  REQUIRE(runtime::first_request(*warm, problem->shape, nullptr));
+  REQUIRE(runtime::window_rows_decode(*warm, problem->shape, nullptr));
   warm->background.drain();
   CHECK(warm_device->loads == 1);
 }
@@ -223,7 +224,7 @@ TEST_CASE("a promotion that fails is told, and the generic kernel goes on", "[ru
   std::vector<std::string> lines;
   options.notice = [&](std::string_view line) { lines.emplace_back(line); };
   Runtime::State state(options, device, runtime::open_forge(options_in(dir)));
-  auto op = runtime::first_request(state, small_shape(), nullptr);
+  auto op = runtime::window_rows_decode(state, small_shape(), nullptr);
   REQUIRE(op);
   state.background.drain();
   const auto* op_state = known(state, small_shape());
@@ -269,7 +270,7 @@ TEST_CASE("a cached binary that the driver refuses is set aside and compiled onc
 TEST_CASE("what a first use learns of the device is written down behind it", "[runtime]") {
   const test::TempDir dir;
   const auto state = state_on(host_proxy(), dir);
-  const auto op = runtime::first_request(*state, small_shape(), nullptr);
+  const auto op = runtime::window_rows_decode(*state, small_shape(), nullptr);
   REQUIRE(op);
   state->background.drain();
   const auto recorded = state->forge.cache().device_limits(known(*state, op->shape())->first.key);

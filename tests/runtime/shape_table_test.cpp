@@ -4,38 +4,34 @@
 #include <string>
 #include <thread>
 
-#include "runtime/window_rows/shape_hash.hpp"
+#include "specializer/window_rows/shape.hpp"
 #include "tests/support/catch.hpp"
 
 namespace broach::runtime {
 namespace {
 
-using Table = ShapeTable<WindowRowsShape, int, hash_of>;
+using specializer::hash_of;
+using specializer::Shape;
+using Table = ShapeTable<Shape, int, specializer::hash_of>;
 
-WindowRowsShape numbered(std::uint32_t number) {
+Shape numbered(std::uint32_t number) {
   WindowRowsShape shape;
   shape.head_dim = 64;
   shape.gqa_ratio = 1 + number % 32;
   shape.window = number / 32;
-  return shape;
+  return specializer::shape_of(shape);
 }
 
 }  // namespace
 
 TEST_CASE("every field of a shape tells it from another", "[runtime][shape_table]") {
-  const WindowRowsShape base = numbered(0);
-  std::vector<WindowRowsShape> changed(11, base);
-  changed[0].head_dim = 128;
-  changed[1].gqa_ratio = 7;
-  changed[2].window = 9;
-  changed[3].kv_layout.kind = KvLayoutKind::kRing;
-  changed[4].kv_layout.length = 1536;
-  changed[5].dtype = Dtype::kF16;
-  changed[6].form = Form::kPrefill;
-  changed[7].arith = Arith::kTile64;
-  changed[8].p32 = Switch::kOn;
-  changed[9].softcap = Switch::kOn;
-  changed[10].sinks = Switch::kOn;
+  const Shape base = numbered(0);
+  std::vector<Shape> changed;
+  for (std::size_t field = 0; field < base.values().size(); ++field) {
+    Shape other = base;
+    other.set(field, base[field] + 1);
+    changed.push_back(other);
+  }
   Table table;
   table.insert(base, -1);
   for (std::size_t i = 0; i < changed.size(); ++i) {

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <vector>
 
+#include "specializer/family.hpp"
 #include "specializer/target.hpp"
 
 namespace broach::tool {
@@ -76,7 +77,10 @@ Result<std::string> target_named(const std::string& word, std::span<const cache:
 }
 
 Result<void> check_family(const std::string& word, std::span<const cache::Entry> entries) {
-  std::vector<std::string> known{"window_rows"};
+  std::vector<std::string> known;
+  for (const specializer::Family* family : specializer::families()) {
+    known.emplace_back(family->name());
+  }
   for (const cache::Entry& entry : entries) known.push_back(entry.description.family);
   if (std::find(known.begin(), known.end(), word) != known.end()) return {};
   return unknown("family", word, std::move(known));

@@ -142,8 +142,9 @@ Result<Ran> run_case(Session& session, const Wanted& wanted) {
   const auto start = std::chrono::steady_clock::now();
   auto artifact = runtime->state().forge.obtain(*plan, specializer::OnMiss::kCompile);
   if (!artifact) return artifact.error();
-  auto op = runtime->window_rows(chosen->recipe.shape);
-  if (!op) return op.error();
+  if (auto loaded = rows::load_operator(*runtime, chosen->recipe.shape); !loaded) {
+    return loaded.error();
+  }
   const std::chrono::duration<double> ready = std::chrono::steady_clock::now() - start;
   rows::RunOptions run_options;
   run_options.timed_launches = wanted.launches > 0

@@ -14,14 +14,6 @@ enum class Dtype : std::uint8_t { kBf16, kF16 };
 /// A choice that is part of a shape.
 enum class Switch : std::uint8_t { kOff, kOn };
 
-/// Which of an operator's two plans a shape asks for.
-enum class Form : std::uint8_t { kDecode, kPrefill };
-
-/// The named arithmetic of a window_rows plan. `kDefault` is the target's own choice.
-///
-/// Source:  docs/numerics.md.
-enum class Arith : std::uint8_t { kDefault, kChunk256, kTile64, kMma32 };
-
 /// Where the key at a position lives in the cache.
 enum class KvLayoutKind : std::uint8_t {
   kLinear,  ///< Index = position.
@@ -37,27 +29,6 @@ struct KvLayout {
   std::uint32_t length = 0;
 
   friend bool operator==(const KvLayout&, const KvLayout&) = default;
-};
-
-/// What one window_rows kernel is ground for: sliding-window or full GQA attention.
-///
-/// Shapes:  head_dim 64, 80, 96, 112, 128, 192, 256 or 512; gqa_ratio 1..32 query heads a KV head;
-///          window 0 (every earlier key) or 1..2^20 keys, the row's own included.
-/// Errors:  specializer::check(shape) names the first field that cannot be served.
-struct WindowRowsShape {
-  std::uint32_t head_dim = 0;
-  std::uint32_t gqa_ratio = 0;
-  std::uint32_t window = 0;
-  KvLayout kv_layout;
-  Dtype dtype = Dtype::kBf16;
-  Form form = Form::kDecode;
-  Arith arith = Arith::kDefault;
-  Switch p32 = Switch::kOff;      ///< Prefill: P enters P x V as two 16-bit halves.
-  Switch softcap = Switch::kOff;  ///< s <- c * tanh(s / c).
-  Switch sinks = Switch::kOff;    ///< One fp32 logit a query head joins the denominator.
-  Switch checked = Switch::kOff;  ///< Device-side range checks of positions, slots and pages.
-
-  friend bool operator==(const WindowRowsShape&, const WindowRowsShape&) = default;
 };
 
 /// What one compiled function needs to launch, as read from the binary (or from a live device).

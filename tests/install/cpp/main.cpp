@@ -2,6 +2,7 @@
 // which none of the GPU's libraries may be in the process.
 #include <broach/runtime.hpp>
 #include <broach/version.hpp>
+#include <broach/window_rows.hpp>
 
 #include <cstdint>
 #include <cstdio>
@@ -28,25 +29,25 @@ int main() {
   broach::WindowRowsShape shape;
   shape.head_dim = 64;
   shape.gqa_ratio = 2;
-  auto op = runtime->window_rows(shape);
+  auto op = broach::window_rows_decode(*runtime, shape);
   if (!op) return fail(op.error());
 
   alignas(16) std::uint16_t q[2][64], out[2][64], k[1][64], v[1][64];
   for (int d = 0; d < 64; ++d) q[0][d] = q[1][d] = k[0][d] = v[0][d] = kOne;
   const std::int32_t zero = 0;
-  broach::DecodeArgs args;
-  args.q = q;
-  args.k = k;
-  args.v = v;
-  args.out = out;
+  broach::WindowRowsDecodeArgs args;
+  args.attention.q = q;
+  args.cache.k = k;
+  args.cache.v = v;
+  args.attention.out = out;
   args.positions = args.slots = &zero;
-  args.rows = args.kv_heads = args.slot_count = args.length = 1;
-  args.q_head_stride = args.out_head_stride = 64;
+  args.attention.rows = args.cache.kv_heads = args.cache.slots = args.cache.length = 1;
+  args.attention.q_head_stride = args.attention.out_head_stride = 64;
   args.workspace_bytes = op->workspace_bytes(1, 1, 1);
   std::vector<float> workspace(args.workspace_bytes / sizeof(float) + 4);
   const auto address = reinterpret_cast<std::uintptr_t>(workspace.data());
   args.workspace = reinterpret_cast<void*>((address + 15) / 16 * 16);
-  if (auto launched = op->decode(args, nullptr); !launched) return fail(launched.error());
+  if (auto launched = op->launch(args, nullptr); !launched) return fail(launched.error());
   for (const auto& head : out) {
     for (const std::uint16_t value : head) {
       if (value != kOne) return fail("one key's output is not its value");

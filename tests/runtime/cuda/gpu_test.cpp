@@ -22,11 +22,13 @@ namespace {
 /// The first CUDA device, or the reason there is none.
 Result<std::shared_ptr<runtime::Device>> gpu() { return runtime::open_device("cuda"); }
 
-contract::window_rows::Decoder decoder_of(const WindowRows& op, void* stream = nullptr) {
-  return {[&op](std::int32_t rows, std::int32_t kv_heads, std::int32_t max_keys) {
-            return op.workspace_bytes(rows, kv_heads, max_keys);
-          },
-          [&op, stream](const DecodeArgs& args) { return op.decode(args, stream); }};
+contract::window_rows::Decoder decoder_of(const WindowRowsDecode& op, void* stream = nullptr) {
+  return {
+      [&op](std::int32_t rows, std::int32_t kv_heads, std::int32_t max_keys) {
+        return op.workspace_bytes(rows, kv_heads, max_keys);
+      },
+      [&op, stream](const broach_window_rows_decode_args& args) { return op.launch(args, stream); },
+      {}};
 }
 
 /// Every combination of compile-time choices that changes the code, in each form and arithmetic.
@@ -133,7 +135,7 @@ TEST_CASE("a decode is captured without an allocation and replayed to the same b
   const auto gemma = contract::window_rows::gemma_decode(3, contract::window_rows::CaseSize::kFull);
   auto problem = contract::window_rows::make_problem(gemma.recipe);
   REQUIRE(problem);
-  auto op = runtime->window_rows(problem->shape);
+  auto op = window_rows_decode(*runtime, problem->shape);
   REQUIRE(op);
   problem->shape = op->shape();
   auto uploaded = contract::window_rows::DeviceProblem::upload(on, *problem);
@@ -146,26 +148,26 @@ TEST_CASE("a decode is captured without an allocation and replayed to the same b
   const std::size_t free_before = capture.free_bytes();
   REQUIRE(capture.begin());
   const std::uint64_t allocations = test::allocation_count();
-  const bool captured = op->decode(*args, capture.stream()).ok();
+  const bool captured = op->launch(args->decode(), capture.stream()).ok();
   CHECK(test::allocation_count() == allocations);
   REQUIRE(captured);
 
   // A shape that is not loaded is refused while the stream captures, and the capture lives on.
   WindowRowsShape other = problem->shape;
   other.gqa_ratio = 4;
-  const auto refused = runtime->window_rows(other, capture.stream());
+  const auto refused = window_rows_decode(*runtime, other, capture.stream());
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == ErrorCode::kCapturing);
-  REQUIRE(runtime->window_rows(problem->shape, capture.stream()));
+  REQUIRE(window_rows_decode(*runtime, problem->shape, capture.stream()));
   REQUIRE(capture.end());
   CHECK(capture.free_bytes() == free_before);
   CHECK(capture.nodes() == 2);
 
   REQUIRE(capture.instantiate());
   contract::window_rows::Decoder replay = decoder_of(*op);
-  replay.decode = [&](const DecodeArgs& poisoned) -> Result<void> {
+  replay.decode = [&](const broach_window_rows_decode_args& poisoned) -> Result<void> {
     // The graph holds the pointers of `args`: poison went there through the same problem.
-    REQUIRE(poisoned.out == args->out);
+    REQUIRE(poisoned.attention.out == args->attention.out);
     // The copies went to the default stream, for which the capture's stream does not wait.
     if (auto copied = on.synchronize(nullptr); !copied) return copied;
     if (!capture.replay()) return Error{ErrorCode::kDriver, "the replay failed", {}};

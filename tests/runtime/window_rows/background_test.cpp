@@ -1,7 +1,9 @@
 #include <future>
 #include <memory>
+#include <optional>
 
-#include "runtime/window_rows/first_request.hpp"
+#include "runtime/window_rows/operators.hpp"
+#include "specializer/window_rows/shape.hpp"
 #include "tests/kernel_src/tile64_reference.hpp"
 #include "tests/runtime/fixture.hpp"
 #include "tests/runtime/proxy_device.hpp"
@@ -17,30 +19,52 @@ using test::PrefillProblem;
 /// An operator as the problems of these tests launch prefills.
 class PrefillOperator {
  public:
-  PrefillOperator(runtime::Device& device, WindowRows op) : device_(device), op_(std::move(op)) {}
+  PrefillOperator(runtime::Device& device, WindowRowsPrefill op)
+      : device_(device), op_(std::move(op)) {}
   runtime::Device& device() const { return device_; }
-  Result<void> launch(const PrefillArgs& args) const { return op_.prefill(args, nullptr); }
+  Result<void> launch(const broach_window_rows_prefill_args& args) const {
+    return op_.launch(args, nullptr);
+  }
 
  private:
   runtime::Device& device_;
-  WindowRows op_;
+  WindowRowsPrefill op_;
 };
 
 /// An operator as they launch decodes.
 class DecodeOperator final : public runtime::DecodeLaunch {
  public:
-  explicit DecodeOperator(WindowRows op) : op_(std::move(op)) {}
+  explicit DecodeOperator(const WindowRowsDecode& op) : DecodeLaunch(op.shape()), op_(op) {}
   std::size_t workspace_bytes(std::int32_t rows, std::int32_t kv_heads,
                               std::int32_t max_keys) const noexcept override {
     return op_.workspace_bytes(rows, kv_heads, max_keys);
   }
-  Result<void> launch(const DecodeArgs& args, runtime::Stream stream) const override {
-    return op_.decode(args, stream);
+  Result<void> launch(const broach_window_rows_decode_args& args,
+                      runtime::Stream stream) const override {
+    return op_.launch(args, stream);
   }
 
  private:
-  WindowRows op_;
+  WindowRowsDecode op_;
 };
+
+/// An operator of either form.
+struct AnyOperator {
+  WindowRowsShape shape;
+  std::optional<WindowRowsDecode> decode;
+  std::optional<WindowRowsPrefill> prefill;
+};
+
+Result<AnyOperator> operator_of(Runtime::State& state, const WindowRowsShape& shape) {
+  if (shape.form == Form::kDecode) {
+    auto op = runtime::window_rows_decode(state, shape);
+    if (!op) return op.error();
+    return AnyOperator{op->shape(), *op, {}};
+  }
+  auto op = runtime::window_rows_prefill(state, shape);
+  if (!op) return op.error();
+  return AnyOperator{op->shape(), {}, *op};
+}
 
 WindowRowsShape shape_of(Form form, std::uint32_t ratio, std::uint32_t window, KvLayout layout) {
   WindowRowsShape shape;
@@ -53,9 +77,9 @@ WindowRowsShape shape_of(Form form, std::uint32_t ratio, std::uint32_t window, K
 }
 
 std::vector<std::uint16_t> outputs(const PrefillProblem& problem, runtime::Device& device,
-                                   const WindowRows& op) {
-  if (op.shape().form == Form::kDecode) return problem.decode(DecodeOperator(op));
-  return problem.run(PrefillOperator(device, op), problem.whole(), false);
+                                   const AnyOperator& op) {
+  if (op.decode) return problem.decode(DecodeOperator(*op.decode));
+  return problem.run(PrefillOperator(device, *op.prefill), problem.whole(), false);
 }
 
 std::vector<std::uint16_t> expected(const PrefillProblem& problem) {
@@ -81,14 +105,14 @@ TEST_CASE("both forms are served by one generic kernel, then promoted to the sam
       shape_of(form, 3, 0, {KvLayoutKind::kPaged, 24}),
       shape_of(form, 1, 70, {}),
   };
-  const auto state_of = [&](const WindowRows& op) {
-    return state->window_rows.find(op.shape())->get();
+  const auto state_of = [&](const AnyOperator& op) {
+    return state->operators.find(specializer::shape_of(op.shape))->get();
   };
 
-  const auto first = runtime::first_request(*state, shapes[0], nullptr);
+  const auto first = operator_of(*state, shapes[0]);
   REQUIRE(first);
-  CHECK(first->shape().arith == Arith::kTile64);
-  const WindowRows::State* const first_state = state_of(*first);
+  CHECK(first->shape.arith == Arith::kTile64);
+  const runtime::Operator* const first_state = state_of(*first);
   REQUIRE(first_state->serving == first_state->first.launch.get());
   const PrefillProblem problem(shapes[0], {{200, 66}, {31, 5}});
   const auto generic = outputs(problem, *device, *first);
@@ -101,7 +125,7 @@ TEST_CASE("both forms are served by one generic kernel, then promoted to the sam
 
   for (std::size_t i = 1; i < shapes.size(); ++i) {
     CAPTURE(i);
-    const auto op = runtime::first_request(*state, shapes[i], nullptr);
+    const auto op = operator_of(*state, shapes[i]);
     REQUIRE(op);
     CHECK(state_of(*op)->first.key == first_state->first.key);
     const PrefillProblem other(shapes[i], {{200, 66}, {31, 5}});

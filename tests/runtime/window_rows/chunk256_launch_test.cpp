@@ -55,9 +55,9 @@ TEST_CASE("a decode is a grid of partials and then a grid that combines them",
   plan.entries = {{"partial", 256, 1000}, {"combine", 128, 0}};
   auto launch = make_chunk256_launch(shape_of(1024), plan, module);
   REQUIRE(launch);
-  DecodeArgs args;
-  args.rows = 3;
-  args.kv_heads = 8;
+  WindowRowsDecodeArgs args;
+  args.attention.rows = 3;
+  args.cache.kv_heads = 8;
   int stream = 0;
   REQUIRE((*launch)->launch(args, &stream));
   REQUIRE(module.log.size() == 2);

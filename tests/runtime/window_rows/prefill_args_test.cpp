@@ -31,19 +31,19 @@ TEST_CASE("a prefill argument that cannot be served is named with its value and 
           "[runtime][prefill_args]") {
   static Block memory;
   static std::int32_t indices[4] = {};
-  PrefillArgs args;
-  args.common.q = args.common.k = args.common.v = &memory;
-  args.common.out = &memory;
-  args.common.positions = args.common.slots = indices;
-  args.common.q_head_stride = args.common.out_head_stride = 64;
-  args.common.q_row_stride = args.common.out_row_stride = 128;
-  args.common.k_head_stride = args.common.v_head_stride = 64;
-  args.common.k_position_stride = args.common.v_position_stride = 64;
-  args.common.k_slot_stride = args.common.v_slot_stride = 64 * 163;
-  args.common.rows = 64;
-  args.common.kv_heads = 1;
-  args.common.slot_count = 1;
-  args.common.length = 163;
+  WindowRowsPrefillArgs args;
+  args.attention.q = args.cache.k = args.cache.v = &memory;
+  args.attention.out = &memory;
+  args.positions = args.slots = indices;
+  args.attention.q_head_stride = args.attention.out_head_stride = 64;
+  args.attention.q_row_stride = args.attention.out_row_stride = 128;
+  args.cache.k_head_stride = args.cache.v_head_stride = 64;
+  args.cache.k_position_stride = args.cache.v_position_stride = 64;
+  args.cache.k_slot_stride = args.cache.v_slot_stride = 64 * 163;
+  args.attention.rows = 64;
+  args.cache.kv_heads = 1;
+  args.cache.slots = 1;
+  args.cache.length = 163;
   args.offsets = indices;
   args.sequences = 1;
   const WindowRowsShape shape = ring_shape();
@@ -51,24 +51,24 @@ TEST_CASE("a prefill argument that cannot be served is named with its value and 
 
   struct Row {
     std::string words;
-    std::function<void(PrefillArgs&)> spoil;
+    std::function<void(WindowRowsPrefillArgs&)> spoil;
   };
   const std::vector<Row> rows = {
-      {"rows is 65", [](PrefillArgs& a) { a.common.rows = 65; }},
-      {"rows is -1", [](PrefillArgs& a) { a.common.rows = -1; }},
-      {"sequences is 0", [](PrefillArgs& a) { a.sequences = 0; }},
-      {"sequences is 65", [](PrefillArgs& a) { a.sequences = 65; }},
-      {"offsets is null", [](PrefillArgs& a) { a.offsets = nullptr; }},
+      {"attention.rows is 65", [](WindowRowsPrefillArgs& a) { a.attention.rows = 65; }},
+      {"attention.rows is -1", [](WindowRowsPrefillArgs& a) { a.attention.rows = -1; }},
+      {"sequences is 0", [](WindowRowsPrefillArgs& a) { a.sequences = 0; }},
+      {"sequences is 65", [](WindowRowsPrefillArgs& a) { a.sequences = 65; }},
+      {"offsets is null", [](WindowRowsPrefillArgs& a) { a.offsets = nullptr; }},
       {"hi is at 0x",
-       [](PrefillArgs& a) {
+       [](WindowRowsPrefillArgs& a) {
          a.hi =
              reinterpret_cast<const std::int32_t*>(reinterpret_cast<std::uintptr_t>(indices) + 1);
        }},
-      {"kv_heads is 40000", [](PrefillArgs& a) { a.common.kv_heads = 40000; }},
-      {"q is null", [](PrefillArgs& a) { a.common.q = nullptr; }},
+      {"cache.kv_heads is 40000", [](WindowRowsPrefillArgs& a) { a.cache.kv_heads = 40000; }},
+      {"attention.q is null", [](WindowRowsPrefillArgs& a) { a.attention.q = nullptr; }},
   };
   for (const Row& row : rows) {
-    PrefillArgs spoilt = args;
+    WindowRowsPrefillArgs spoilt = args;
     row.spoil(spoilt);
     const auto checked = check_prefill_args(shape, spoilt);
     CAPTURE(row.words);

@@ -11,7 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "broach/runtime.hpp"
+#include "broach/window_rows.hpp"
+#include "runtime/window_rows/decode_launch.hpp"
 #include "runtime/window_rows/prefill_launch.hpp"
 #include "tests/kernel_src/step_reference.hpp"
 #include "tests/runtime/window_rows/compiled_kernel.hpp"
@@ -32,14 +33,14 @@ class PrefillKernel {
   }
 
   runtime::Device& device() const { return device_; }
-  Result<void> launch(const PrefillArgs& args) const {
-    return launch_->launch_prefill(args, nullptr);
+  Result<void> launch(const broach_window_rows_prefill_args& args) const {
+    return launch_->launch(args, nullptr);
   }
 
  private:
   runtime::Device& device_;
   CompiledKernel kernel_;
-  std::unique_ptr<const runtime::DecodeLaunch> launch_;
+  std::unique_ptr<const runtime::PrefillLaunch> launch_;
 };
 
 /// Rows first .. first + rows - 1 of a sequence.
@@ -60,7 +61,7 @@ struct PrefillPlace {
 /// What a launch is told of its sequences and rows, for tests that spoil it.
 struct PrefillInputs {
   std::vector<std::int32_t> offsets{0}, positions, slots, hi, page_table;
-  DecodeArgs sizes;
+  WindowRowsDecodeArgs sizes;
 };
 
 /// Prefill chunks over caches laid out as a shape asks; sequence s lies in slot s.
@@ -161,7 +162,7 @@ class PrefillProblem {
     const Caches caches = lay_out(place);
     inputs.page_table = caches.table;
     inputs.sizes = common(caches, static_cast<int>(sequences_.size()) + place.slot_shift);
-    inputs.sizes.rows = inputs.offsets.back();
+    inputs.sizes.attention.rows = inputs.offsets.back();
     spoil(inputs);
     std::vector<std::uint16_t> out(q.size(), place.poison);
     const auto on_q = upload(device, q);
@@ -174,19 +175,21 @@ class PrefillProblem {
     const auto on_hi = upload(device, inputs.hi);
     const auto on_table = upload(device, inputs.page_table);
     const auto on_sinks = upload(device, sinks_);
-    PrefillArgs args;
-    args.common = inputs.sizes;
-    args.common.q = on_q.data();
-    args.common.k = on_k.data();
-    args.common.v = on_v.data();
-    args.common.out = on_out.data();
-    args.common.positions = static_cast<const std::int32_t*>(on_positions.data());
-    args.common.slots = static_cast<const std::int32_t*>(on_slots.data());
+    WindowRowsPrefillArgs args;
+    args.attention = inputs.sizes.attention;
+    args.cache = inputs.sizes.cache;
+    args.max_keys = inputs.sizes.max_keys;
+    args.attention.q = on_q.data();
+    args.cache.k = on_k.data();
+    args.cache.v = on_v.data();
+    args.attention.out = on_out.data();
+    args.positions = static_cast<const std::int32_t*>(on_positions.data());
+    args.slots = static_cast<const std::int32_t*>(on_slots.data());
     if (caches.pages > 0) {
-      args.common.page_table = static_cast<const std::int32_t*>(on_table.data());
+      args.cache.page_table = static_cast<const std::int32_t*>(on_table.data());
     }
     if (shape_.sinks == Switch::kOn) {
-      args.common.sinks = static_cast<const float*>(on_sinks.data());
+      args.attention.sinks = static_cast<const float*>(on_sinks.data());
     }
     args.offsets = static_cast<const std::int32_t*>(on_offsets.data());
     args.hi = use_hi ? static_cast<const std::int32_t*>(on_hi.data()) : nullptr;
@@ -220,18 +223,19 @@ class PrefillProblem {
     }
     const Caches caches = lay_out({});
     std::vector<std::uint16_t> out(q_.size(), 0xFFFF);
-    DecodeArgs args = common(caches, static_cast<int>(sequences_.size()));
-    args.q = q_.data();
-    args.k = caches.k.data();
-    args.v = caches.v.data();
-    args.out = out.data();
-    args.page_table = caches.pages > 0 ? caches.table.data() : nullptr;
-    args.sinks = shape_.sinks == Switch::kOn ? sinks_.data() : nullptr;
-    args.rows = static_cast<std::int32_t>(positions.size());
+    WindowRowsDecodeArgs args = common(caches, static_cast<int>(sequences_.size()));
+    args.attention.q = q_.data();
+    args.cache.k = const_cast<std::uint16_t*>(caches.k.data());
+    args.cache.v = const_cast<std::uint16_t*>(caches.v.data());
+    args.attention.out = out.data();
+    args.cache.page_table = caches.pages > 0 ? caches.table.data() : nullptr;
+    args.attention.sinks = shape_.sinks == Switch::kOn ? sinks_.data() : nullptr;
+    args.attention.rows = static_cast<std::int32_t>(positions.size());
     args.positions = positions.data();
     args.slots = slots.data();
     args.max_keys = kPositions;
-    std::vector<double> workspace(launch.workspace_bytes(args.rows, kv_heads_, kPositions) / 8 + 2);
+    std::vector<double> workspace(
+        launch.workspace_bytes(args.attention.rows, kv_heads_, kPositions) / 8 + 2);
     args.workspace = workspace.data();
     args.workspace_bytes = workspace.size() * 8;
     REQUIRE(launch.launch(args, nullptr));
@@ -339,21 +343,24 @@ class PrefillProblem {
     return caches;
   }
 
-  DecodeArgs common(const Caches& caches, int slots) const {
+  WindowRowsDecodeArgs common(const Caches& caches, int slots) const {
     const auto dim = static_cast<std::int64_t>(dims());
     const auto position = static_cast<std::int64_t>(position_elems());
-    DecodeArgs args;
-    args.q_head_stride = args.out_head_stride = dim;
-    args.q_row_stride = args.out_row_stride = static_cast<std::int64_t>(row_elems());
-    args.k_head_stride = args.v_head_stride = dim;
-    args.k_position_stride = args.v_position_stride = position;
-    args.k_slot_stride = args.v_slot_stride = caches.slot_positions * position;
-    args.page_table_stride = caches.pages;
-    args.kv_heads = kv_heads_;
-    args.slot_count = slots;
-    args.length = caches.pages > 0 ? caches.pages * caches.slot_positions : caches.slot_positions;
-    args.scale = kScale;
-    args.softcap = shape_.softcap == Switch::kOn ? kSoftcap : 0.0F;
+    WindowRowsDecodeArgs args;
+    args.attention.q_head_stride = args.attention.out_head_stride = dim;
+    args.attention.q_row_stride = args.attention.out_row_stride =
+        static_cast<std::int64_t>(row_elems());
+    args.cache.k_head_stride = args.cache.v_head_stride = dim;
+    args.cache.k_position_stride = args.cache.v_position_stride = position;
+    args.cache.k_slot_stride = args.cache.v_slot_stride = caches.slot_positions * position;
+    args.cache.page_table_stride = caches.pages;
+    args.cache.pages = static_cast<std::int32_t>(caches.pages > 0 ? caches.table.size() : 0);
+    args.cache.kv_heads = kv_heads_;
+    args.cache.slots = slots;
+    args.cache.length =
+        caches.pages > 0 ? caches.pages * caches.slot_positions : caches.slot_positions;
+    args.attention.scale = kScale;
+    args.attention.softcap = shape_.softcap == Switch::kOn ? kSoftcap : 0.0F;
     return args;
   }
 

@@ -267,18 +267,20 @@ TEST_CASE("a checked kernel names the argument that is out of range", "[runtime]
   const auto launch = kernel.launch();
   std::vector<std::uint16_t> data(64 * 64, 0);
   std::vector<std::int32_t> table(4, 0);
-  DecodeArgs args;
-  args.q = args.k = args.v = data.data();
-  args.out = data.data();
-  args.page_table = table.data();
-  args.q_head_stride = args.q_row_stride = args.out_head_stride = args.out_row_stride = 64;
-  args.k_head_stride = args.k_position_stride = args.v_head_stride = args.v_position_stride = 64;
-  args.k_slot_stride = args.v_slot_stride = 64;
-  args.page_table_stride = 2;
-  args.rows = 1;
-  args.kv_heads = 1;
-  args.slot_count = 2;
-  args.length = 48;
+  WindowRowsDecodeArgs args;
+  args.attention.q = args.cache.k = args.cache.v = data.data();
+  args.attention.out = data.data();
+  args.cache.page_table = table.data();
+  args.attention.q_head_stride = args.attention.q_row_stride = args.attention.out_head_stride =
+      args.attention.out_row_stride = 64;
+  args.cache.k_head_stride = args.cache.k_position_stride = args.cache.v_head_stride =
+      args.cache.v_position_stride = 64;
+  args.cache.k_slot_stride = args.cache.v_slot_stride = 64;
+  args.cache.page_table_stride = 2;
+  args.attention.rows = 1;
+  args.cache.kv_heads = 1;
+  args.cache.slots = 2;
+  args.cache.length = 48;
   struct Fault {
     std::int32_t position, slot, page;
     std::string words;

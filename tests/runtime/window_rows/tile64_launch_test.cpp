@@ -31,11 +31,11 @@ specializer::Plan plan_of() {
   return plan;
 }
 
-DecodeArgs args_of(std::int32_t rows, std::int32_t max_keys = 0) {
-  DecodeArgs args;
-  args.rows = rows;
-  args.kv_heads = 8;
-  args.length = 1536;
+WindowRowsDecodeArgs args_of(std::int32_t rows, std::int32_t max_keys = 0) {
+  WindowRowsDecodeArgs args;
+  args.attention.rows = rows;
+  args.cache.kv_heads = 8;
+  args.cache.length = 1536;
   args.max_keys = max_keys;
   return args;
 }

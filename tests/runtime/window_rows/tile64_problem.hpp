@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "broach/runtime.hpp"
+#include "broach/window_rows.hpp"
 #include "runtime/window_rows/tile64_launch.hpp"
 #include "tests/kernel_src/tile64_reference.hpp"
 #include "tests/runtime/window_rows/compiled_kernel.hpp"
@@ -117,31 +117,38 @@ class Tile64Problem {
 
     std::vector<std::uint16_t> out(q.size());
     std::memset(out.data(), poison, 2 * out.size());
-    DecodeArgs args;
-    args.q = q.data();
-    args.k = k.data();
-    args.v = v.data();
-    args.out = out.data();
+    WindowRowsDecodeArgs args;
+    args.attention.q = q.data();
+    args.cache.k = k.data();
+    args.cache.v = v.data();
+    args.attention.out = out.data();
     args.positions = positions.data();
     args.slots = slots.data();
-    args.page_table = paged ? table.data() : nullptr;
-    args.sinks = shape_.sinks == Switch::kOn ? sinks_.data() : nullptr;
-    args.q_head_stride = args.out_head_stride = static_cast<std::int64_t>(dims());
-    args.q_row_stride = args.out_row_stride = static_cast<std::int64_t>(size(heads()) * dims());
-    args.k_head_stride = args.v_head_stride = static_cast<std::int64_t>(dims());
-    args.k_position_stride = args.v_position_stride = static_cast<std::int64_t>(row_elems);
-    args.k_slot_stride = args.v_slot_stride = slot_positions * static_cast<std::int64_t>(row_elems);
-    args.page_table_stride = pages;
-    args.rows = static_cast<std::int32_t>(chosen.size());
-    args.kv_heads = kKvHeads;
-    args.slot_count = slot_count;
-    args.length = paged ? pages * ring_or_page : slot_positions;
+    args.cache.page_table = paged ? table.data() : nullptr;
+    args.attention.sinks = shape_.sinks == Switch::kOn ? sinks_.data() : nullptr;
+    args.attention.q_head_stride = args.attention.out_head_stride =
+        static_cast<std::int64_t>(dims());
+    args.attention.q_row_stride = args.attention.out_row_stride =
+        static_cast<std::int64_t>(size(heads()) * dims());
+    args.cache.k_head_stride = args.cache.v_head_stride = static_cast<std::int64_t>(dims());
+    args.cache.k_position_stride = args.cache.v_position_stride =
+        static_cast<std::int64_t>(row_elems);
+    args.cache.k_slot_stride = args.cache.v_slot_stride =
+        slot_positions * static_cast<std::int64_t>(row_elems);
+    args.cache.page_table_stride = pages;
+    args.cache.pages = paged ? slot_count * pages : 0;
+    args.attention.rows = static_cast<std::int32_t>(chosen.size());
+    args.cache.kv_heads = kKvHeads;
+    args.cache.slots = slot_count;
+    args.cache.length = paged ? pages * ring_or_page : slot_positions;
     args.max_keys = positions_;
-    args.scale = scale;
-    args.softcap = shape_.softcap == Switch::kOn ? softcap : 0.0F;
+    args.attention.scale = scale;
+    args.attention.softcap = shape_.softcap == Switch::kOn ? softcap : 0.0F;
     // Doubles, so that the workspace is aligned as an engine's is.
     std::vector<double> workspace(
-        launch.workspace_bytes(args.rows, args.kv_heads, runtime_key_bound(args)) / 8 + 2);
+        launch.workspace_bytes(args.attention.rows, args.cache.kv_heads, runtime_key_bound(args)) /
+            8 +
+        2);
     std::memset(workspace.data(), poison, 8 * workspace.size());
     args.workspace = workspace.data();
     args.workspace_bytes = 8 * workspace.size();
@@ -195,7 +202,9 @@ class Tile64Problem {
 
  private:
   static std::size_t size(int value) { return static_cast<std::size_t>(value); }
-  static std::int32_t runtime_key_bound(const DecodeArgs& args) { return args.max_keys; }
+  static std::int32_t runtime_key_bound(const broach_window_rows_decode_args& args) {
+    return args.max_keys;
+  }
   std::size_t offset(int position, int kv_head) const {
     return (size(position) * size(kKvHeads) + size(kv_head)) * dims();
   }

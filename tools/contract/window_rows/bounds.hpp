@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "broach/result.hpp"
-#include "broach/types.hpp"
+#include "broach/window_rows.hpp"
 #include "tools/contract/harness/listed_bound.hpp"
 
 namespace broach::contract::window_rows {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "broach/result.hpp"
-#include "broach/types.hpp"
+#include "broach/window_rows.hpp"
 #include "tools/contract/window_rows/problem.hpp"
 
 namespace broach::contract::window_rows {

@@ -6,6 +6,7 @@
 
 #include "broach/result.hpp"
 #include "runtime/window_rows/decode_launch.hpp"
+#include "runtime/window_rows/prefill_launch.hpp"
 #include "runtime/window_rows/tile64_launch.hpp"
 #include "specializer/plan.hpp"
 #include "tools/contract/harness/bench.hpp"
@@ -34,7 +35,7 @@ class Kernel {
                                          Poison poison = Poison::kNan) const;
 
   /// A launch of it, for DeviceProblem::run. Lives no longer than the kernel.
-  Decoder decoder() const { return decoder(launch_); }
+  Decoder decoder() const;
 
   /// The same for a tile64 decode whose tiles are spread over blocks as `schedule` says.
   ///
@@ -54,7 +55,8 @@ class Kernel {
   WindowRowsShape shape_;
   specializer::Plan plan_;
   runtime::LoadedPlan loaded_;
-  std::shared_ptr<const runtime::DecodeLaunch> launch_;
+  std::shared_ptr<const runtime::DecodeLaunch> decode_;    // Of a decode,
+  std::shared_ptr<const runtime::PrefillLaunch> prefill_;  // or of a prefill.
 };
 
 }  // namespace broach::contract::window_rows

@@ -47,23 +47,23 @@ Result<DeviceProblem> DeviceProblem::upload(runtime::Device& device, const Probl
   const auto integers = [&](std::size_t i) {
     return static_cast<const std::int32_t*>(uploaded.inputs_[i].data());
   };
-  DecodeArgs& args = uploaded.args_.common;
+  ProblemArgs& args = uploaded.args_;
   args = problem.sizes();
-  args.q = uploaded.inputs_[0].data();
-  args.k = uploaded.inputs_[1].data();
-  args.v = uploaded.inputs_[2].data();
+  args.attention.q = uploaded.inputs_[0].data();
+  args.cache.k = uploaded.inputs_[1].data();
+  args.cache.v = uploaded.inputs_[2].data();
   args.slots = integers(3);
   args.positions = integers(4);
-  if (!problem.page_table.empty()) args.page_table = integers(5);
-  if (!hi.empty()) uploaded.args_.hi = integers(6);
+  if (!problem.page_table.empty()) args.cache.page_table = integers(5);
+  if (!hi.empty()) args.hi = integers(6);
   if (problem.is_prefill()) {
-    uploaded.args_.offsets = integers(7);
-    uploaded.args_.sequences = problem.sequences();
+    args.offsets = integers(7);
+    args.sequences = problem.sequences();
   }
   if (!problem.sinks.empty()) {
-    args.sinks = static_cast<const float*>(uploaded.inputs_[8].data());
+    args.attention.sinks = static_cast<const float*>(uploaded.inputs_[8].data());
   }
-  args.out = uploaded.out_->data();
+  args.attention.out = uploaded.out_->data();
 
   uploaded.sizes_.shape = problem.shape;
   uploaded.sizes_.rows = problem.rows;
@@ -73,31 +73,25 @@ Result<DeviceProblem> DeviceProblem::upload(runtime::Device& device, const Probl
   return uploaded;
 }
 
-Result<DecodeArgs> DeviceProblem::args(const Decoder& decoder) {
-  auto ready = prefill_args(decoder);
-  if (!ready) return ready.error();
-  return ready->common;
-}
-
-Result<PrefillArgs> DeviceProblem::prefill_args(const Decoder& decoder) {
-  DecodeArgs& common = args_.common;
-  const std::size_t needed = decoder.workspace_bytes(common.rows, common.kv_heads, common.max_keys);
+Result<ProblemArgs> DeviceProblem::args(const Decoder& decoder) {
+  const std::size_t needed =
+      decoder.workspace_bytes(args_.attention.rows, args_.cache.kv_heads, args_.max_keys);
   if (!workspace_ || workspace_->size() != needed) {
     auto workspace = GuardedBytes::of_size(*device_, needed);
     if (!workspace) return workspace.error();
     workspace_.emplace(std::move(*workspace));
   }
-  common.workspace = workspace_->data();
-  common.workspace_bytes = needed;
+  args_.workspace = workspace_->data();
+  args_.workspace_bytes = needed;
   return args_;
 }
 
-Result<void> DeviceProblem::launch(const Decoder& decoder, const PrefillArgs& args) const {
-  return args.sequences > 0 ? decoder.prefill(args) : decoder.decode(args.common);
+Result<void> DeviceProblem::launch(const Decoder& decoder, const ProblemArgs& args) const {
+  return args.sequences > 0 ? decoder.prefill(args.prefill()) : decoder.decode(args.decode());
 }
 
 Result<std::vector<std::uint16_t>> DeviceProblem::run(const Decoder& decoder, Poison poison) {
-  auto ready = prefill_args(decoder);
+  auto ready = args(decoder);
   if (!ready) return ready.error();
   for (GuardedBytes* const written : {&*out_, &*workspace_}) {
     if (auto poisoned = written->poison(poison); !poisoned) return poisoned.error();

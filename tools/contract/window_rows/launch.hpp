@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "broach/result.hpp"
-#include "broach/runtime.hpp"
 #include "runtime/device.hpp"
 #include "tools/contract/harness/device_memory.hpp"
 #include "tools/contract/window_rows/problem.hpp"
@@ -19,8 +18,8 @@ namespace broach::contract::window_rows {
 struct Decoder {
   std::function<std::size_t(std::int32_t rows, std::int32_t kv_heads, std::int32_t max_keys)>
       workspace_bytes;
-  std::function<Result<void>(const DecodeArgs& args)> decode;
-  std::function<Result<void>(const PrefillArgs& args)> prefill = {};  ///< Of form=prefill.
+  std::function<Result<void>(const broach_window_rows_decode_args& args)> decode;
+  std::function<Result<void>(const broach_window_rows_prefill_args& args)> prefill = {};
 };
 
 /// A problem's inputs on a device, with outputs and workspace behind guards.
@@ -37,16 +36,15 @@ class DeviceProblem {
   ///          the workspace, or the padding between outputs.
   Result<std::vector<std::uint16_t>> run(const Decoder& decoder, Poison poison);
 
-  /// The arguments of a launch, for timing; a prefill's have a decode's as `common`.
+  /// The arguments of a launch, for timing.
   ///
   /// Errors:  as `run`'s allocation of the workspace.
-  Result<DecodeArgs> args(const Decoder& decoder);
-  Result<PrefillArgs> prefill_args(const Decoder& decoder);
+  Result<ProblemArgs> args(const Decoder& decoder);
 
   /// Launches once, without waiting for the end.
   ///
   /// Errors:  the launch's.
-  Result<void> launch(const Decoder& decoder, const PrefillArgs& args) const;
+  Result<void> launch(const Decoder& decoder, const ProblemArgs& args) const;
 
  private:
   explicit DeviceProblem(runtime::Device& device) noexcept : device_(&device) {}
@@ -56,7 +54,7 @@ class DeviceProblem {
   Problem sizes_;  // Without q, k and v.
   std::vector<DeviceBytes> inputs_;
   std::optional<GuardedBytes> out_, workspace_;
-  PrefillArgs args_;
+  ProblemArgs args_;
 };
 
 }  // namespace broach::contract::window_rows

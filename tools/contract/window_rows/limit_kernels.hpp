@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "broach/window_rows.hpp"
 #include "specializer/plan.hpp"
 #include "tools/contract/harness/family.hpp"
 

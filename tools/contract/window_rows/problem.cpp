@@ -89,26 +89,54 @@ std::vector<std::int32_t> first_rows(std::int32_t rows) {
   return all;
 }
 
-DecodeArgs Problem::sizes() const noexcept {
-  DecodeArgs args;
-  args.q_row_stride = q_row_stride;
-  args.q_head_stride = q_head_stride;
-  args.k_slot_stride = k_slot_stride;
-  args.k_position_stride = k_position_stride;
-  args.k_head_stride = k_head_stride;
-  args.v_slot_stride = v_slot_stride;
-  args.v_position_stride = v_position_stride;
-  args.v_head_stride = v_head_stride;
-  args.out_row_stride = out_row_stride;
-  args.out_head_stride = out_head_stride;
-  args.page_table_stride = page_table_stride;
-  args.rows = rows;
-  args.kv_heads = kv_heads;
-  args.slot_count = slot_count;
-  args.length = length;
+WindowRowsDecodeArgs ProblemArgs::decode() const noexcept {
+  WindowRowsDecodeArgs args;
+  args.attention = attention;
+  args.cache = cache;
+  args.positions = positions;
+  args.slots = slots;
+  args.workspace = workspace;
+  args.workspace_bytes = workspace_bytes;
   args.max_keys = max_keys;
-  args.scale = scale;
-  args.softcap = softcap;
+  return args;
+}
+
+WindowRowsPrefillArgs ProblemArgs::prefill() const noexcept {
+  WindowRowsPrefillArgs args;
+  args.attention = attention;
+  args.cache = cache;
+  args.positions = positions;
+  args.slots = slots;
+  args.offsets = offsets;
+  args.hi = hi;
+  args.sequences = sequences;
+  args.max_keys = max_keys;
+  return args;
+}
+
+ProblemArgs Problem::sizes() const noexcept {
+  ProblemArgs args;
+  args.attention.q_row_stride = q_row_stride;
+  args.attention.q_head_stride = q_head_stride;
+  args.cache.k_slot_stride = k_slot_stride;
+  args.cache.k_position_stride = k_position_stride;
+  args.cache.k_head_stride = k_head_stride;
+  args.cache.v_slot_stride = v_slot_stride;
+  args.cache.v_position_stride = v_position_stride;
+  args.cache.v_head_stride = v_head_stride;
+  args.attention.out_row_stride = out_row_stride;
+  args.attention.out_head_stride = out_head_stride;
+  args.cache.page_table_stride = page_table_stride;
+  args.attention.rows = rows;
+  args.cache.kv_heads = kv_heads;
+  args.cache.slots = slot_count;
+  args.cache.length = length;
+  // Pages that no table names might as well not be there.
+  for (const std::int32_t page : page_table)
+    args.cache.pages = std::max(args.cache.pages, page + 1);
+  args.max_keys = max_keys;
+  args.attention.scale = scale;
+  args.attention.softcap = softcap;
   return args;
 }
 

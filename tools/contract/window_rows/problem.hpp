@@ -4,14 +4,31 @@
 #include <cstdint>
 #include <vector>
 
-#include "broach/runtime.hpp"
-#include "broach/types.hpp"
+#include "broach/window_rows.hpp"
 
 namespace broach::contract::window_rows {
 
+/// What a launch works on, of a decode or, where it has sequences, of a prefill.
+struct ProblemArgs {
+  broach_attention_rows attention{};
+  broach_kv_cache cache{};
+  const std::int32_t* positions = nullptr;
+  const std::int32_t* slots = nullptr;
+  const std::int32_t* offsets = nullptr;
+  const std::int32_t* hi = nullptr;
+  std::int32_t sequences = 0;
+  std::int32_t max_keys = 0;
+  void* workspace = nullptr;
+  std::size_t workspace_bytes = 0;
+
+  WindowRowsDecodeArgs decode() const noexcept;
+  WindowRowsPrefillArgs prefill() const noexcept;
+};
+
 /// A launch, decode or prefill, with every byte of its inputs on the host's side.
 ///
-/// Shapes:  as broach::DecodeArgs and PrefillArgs give them, but positions, slots and last_keys are
+/// Shapes:  as the arguments in broach/window_rows.h give them, but positions, slots and last_keys
+/// are
 ///          [rows] in both forms; the vectors are as long as the strides reach, so that padding
 ///          between rows and heads is part of them.
 /// Units:   strides in elements.
@@ -74,7 +91,7 @@ struct Problem {
   Problem cut(std::int32_t at) const;
 
   /// The arguments without any pointer.
-  DecodeArgs sizes() const noexcept;
+  ProblemArgs sizes() const noexcept;
 };
 
 /// 0, 1, ... rows - 1.

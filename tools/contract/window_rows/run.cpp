@@ -20,7 +20,7 @@ struct Timing {
 // Each launch is waited for: on the host that is all there is, on a chip it is the latency that an
 // engine sees. Benches time streams of launches.
 Result<Timing> time_launches(runtime::Device& device, const DeviceProblem& problem,
-                             const Decoder& decoder, const PrefillArgs& args,
+                             const Decoder& decoder, const ProblemArgs& args,
                              std::int32_t launches) {
   std::vector<double> times;
   for (std::int32_t i = -kUntimedLaunches; i < launches; ++i) {
@@ -35,7 +35,41 @@ Result<Timing> time_launches(runtime::Device& device, const DeviceProblem& probl
   return Timing{times[count / 2], times[count * 3 / 4] - times[count / 4]};
 }
 
+struct MadeOperator {
+  WindowRowsShape shape;  ///< As it is served.
+  Decoder decoder;
+};
+
+Result<MadeOperator> operator_of(Runtime& runtime, const WindowRowsShape& shape) {
+  if (shape.form == Form::kPrefill) {
+    auto op = window_rows_prefill(runtime, shape);
+    if (!op) return op.error();
+    const auto no_workspace = [](std::int32_t, std::int32_t, std::int32_t) {
+      return std::size_t{0};
+    };
+    return MadeOperator{op->shape(),
+                        {no_workspace, {}, [op = *op](const broach_window_rows_prefill_args& args) {
+                           return op.launch(args, nullptr);
+                         }}};
+  }
+  auto op = window_rows_decode(runtime, shape);
+  if (!op) return op.error();
+  return MadeOperator{
+      op->shape(),
+      {[op = *op](std::int32_t rows, std::int32_t kv_heads, std::int32_t max_keys) {
+         return op.workspace_bytes(rows, kv_heads, max_keys);
+       },
+       [op = *op](const broach_window_rows_decode_args& args) { return op.launch(args, nullptr); },
+       {}}};
+}
+
 }  // namespace
+
+Result<void> load_operator(Runtime& runtime, const WindowRowsShape& shape) {
+  auto made = operator_of(runtime, shape);
+  if (!made) return made.error();
+  return {};
+}
 
 Result<RunReport> run_case(Runtime& runtime, runtime::Device& device, const CaseSpec& tried,
                            const RunOptions& options) {
@@ -46,14 +80,10 @@ Result<RunReport> run_case(Runtime& runtime, runtime::Device& device, const Case
 
 Result<RunReport> run_case(Runtime& runtime, runtime::Device& device, Problem problem,
                            const RunOptions& options) {
-  auto op = runtime.window_rows(problem.shape);
-  if (!op) return op.error();
-  problem.shape = op->shape();  // A default arithmetic has become the target's.
-  const Decoder decoder{[&](std::int32_t rows, std::int32_t kv_heads, std::int32_t max_keys) {
-                          return op->workspace_bytes(rows, kv_heads, max_keys);
-                        },
-                        [&](const DecodeArgs& args) { return op->decode(args, nullptr); },
-                        [&](const PrefillArgs& args) { return op->prefill(args, nullptr); }};
+  auto made = operator_of(runtime, problem.shape);
+  if (!made) return made.error();
+  problem.shape = made->shape;  // A default arithmetic has become the target's.
+  const Decoder& decoder = made->decoder;
   auto uploaded = DeviceProblem::upload(device, problem);
   if (!uploaded) return uploaded.error();
   auto out = uploaded->run(decoder, Poison::kNan);
@@ -67,7 +97,7 @@ Result<RunReport> run_case(Runtime& runtime, runtime::Device& device, Problem pr
   report.range = *range;
   report.out = std::move(*out);
   if (options.timed_launches > 0) {
-    auto args = uploaded->prefill_args(decoder);
+    auto args = uploaded->args(decoder);
     if (!args) return args.error();
     auto timing = time_launches(device, *uploaded, decoder, *args, options.timed_launches);
     if (!timing) return timing.error();

@@ -33,6 +33,11 @@ struct RunReport {
   std::vector<std::uint16_t> out;  ///< As the problem's strides lay it out.
 };
 
+/// Makes the operator of a shape ready, as the first request of an engine does.
+///
+/// Errors:  the runtime's.
+Result<void> load_operator(Runtime& runtime, const WindowRowsShape& shape);
+
 /// Runs a case on a device through the public interface and judges every output.
 ///
 /// Outputs and workspace are poisoned before the launch, so that what is not written shows.
