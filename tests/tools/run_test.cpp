@@ -1,5 +1,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/temp_dir.hpp"
@@ -91,6 +93,32 @@ TEST_CASE("a prefill runs on the host and every output is in range", "[tools][ru
   CHECK(no_rows.status == 2);
   CHECK(no_rows.err.find("rows 60..70") != std::string::npos);
   CHECK(run("", "70", {"--hi", "40-50"}).status == 2);
+}
+
+TEST_CASE("a size that a problem cannot have is refused by name before anything runs",
+          "[tools][run]") {
+  const TempDir dir;
+  const Program program(dir.path());
+  const std::string linear = "window_rows head_dim=64 gqa_ratio=2";
+  const std::vector<std::pair<std::vector<std::string>, std::string>> rows = {
+      {{linear, "--kv-heads", "-1"}, "--kv-heads is -1"},
+      {{linear, "--kv-heads", "0"}, "--kv-heads is 0"},
+      {{linear, "--rows", "0"}, "--rows is 0"},
+      {{linear, "--position", "-5"}, "--position is -5"},
+      {{linear, "--kv-heads", "1", "--position", "2147483647"}, "--position is 2147483647"},
+      {{linear, "--p0", "3"}, "--position"},
+      {{linear + " form=prefill", "--p0", "2147483647"}, "--p0 is 2147483647"},
+      {{linear + " form=prefill", "--position", "3"}, "--p0"},
+      {{linear + " kv_layout=ring(130) window=40 form=prompt", "--p0", "2147483600"}, "--p0 is"},
+  };
+  for (const auto& [sizes, part] : rows) {
+    std::vector<std::string> arguments = {"run", "--target", "host"};
+    arguments.insert(arguments.end(), sizes.begin(), sizes.end());
+    const Ended ended = program.run(arguments);
+    CAPTURE(ended.err);
+    CHECK(ended.status == 2);
+    CHECK(ended.err.find(part) != std::string::npos);
+  }
 }
 
 TEST_CASE("the Gemma-4-like prefill runs on the GPU", "[tools][run][gpu]") {

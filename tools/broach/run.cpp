@@ -1,6 +1,5 @@
 #include <fmt/core.h>
 
-#include <charconv>
 #include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -9,36 +8,28 @@
 #include "broach/runtime.hpp"
 #include "runtime/runtime_state.hpp"
 #include "specializer/plan.hpp"
-#include "specializer/window_rows/shape.hpp"
+#include "specializer/shape.hpp"
 #include "tools/broach/command.hpp"
 #include "tools/broach/format.hpp"
 #include "tools/broach/records.hpp"
 #include "tools/broach/shape_argument.hpp"
-#include "tools/contract/window_rows/run.hpp"
+#include "tools/contract/families.hpp"
 
 namespace broach::tool {
 namespace {
-
-namespace rows = contract::window_rows;
 
 struct Wanted {
   std::vector<std::string> shape;
   std::string target;
   std::string device;
-  std::optional<std::int32_t> rows;
-  std::int32_t kv_heads = 8;
-  std::int32_t position = 40'000;  // Of a decode's last row.
-  std::int32_t p0 = 1'300;         // Of a prefill's first row.
-  std::string image;               // "first:last", or empty.
+  std::optional<std::int32_t> rows, kv_heads, position, p0;
+  std::string hi;
   std::int32_t launches = 0;
 };
 
-constexpr std::int32_t kDecodeRows = 3;
-constexpr std::int32_t kPrefillRows = 64;
-
 /// What the run found, and how the kernel was come by.
 struct Ran {
-  rows::RunReport report;
+  contract::RunReport report;
   std::string name;
   std::string key;
   std::string shape_json;
@@ -68,59 +59,21 @@ Result<std::string> chosen_device(const Wanted& wanted, const Options& options) 
   return device_for(*target);
 }
 
-// Reads "40:300".
-Result<std::optional<rows::ImageRows>> image_rows(const std::string& text) {
-  if (text.empty()) return std::optional<rows::ImageRows>();
-  rows::ImageRows image;
-  const char* const end = text.data() + text.size();
-  const auto first = std::from_chars(text.data(), end, image.first);
-  const bool colon = first.ec == std::errc() && first.ptr != end && *first.ptr == ':';
-  const auto last = std::from_chars(colon ? first.ptr + 1 : end, end, image.last);
-  if (colon && last.ec == std::errc() && last.ptr == end) return std::optional(image);
-  return Error{ErrorCode::kInvalidArgument,
-               fmt::format("--hi {} is not first:last, such as 40:300", text), ""};
-}
-
-Result<rows::CaseSpec> prefill_case(const Wanted& wanted, const WindowRowsShape& shape) {
-  auto image = image_rows(wanted.image);
-  if (!image) return image.error();
-  const rows::PrefillChunk chunk{0, wanted.p0, wanted.rows.value_or(kPrefillRows), *image};
-  auto made = rows::prefill_of(
-      fmt::format("prefill of {} rows from position {}{}", chunk.rows, chunk.position,
-                  *image ? fmt::format(", rows {} see each other", wanted.image) : std::string()),
-      shape, wanted.kv_heads, {chunk});
-  if (!made) return made.error();
-  return made;
-}
-
-// A shape that names neither its heads' size nor their number is the Gemma-4-like one.
-Result<rows::CaseSpec> chosen_case(const Wanted& wanted) {
+Result<std::unique_ptr<const contract::Runner>> chosen_runner(const Wanted& wanted) {
   auto argument = split_shape(wanted.shape);
   if (!argument) return argument.error();
-  auto parsed = specializer::parse_shape(*argument->family, argument->items);
-  if (!parsed) return parsed.error();
-  auto typed = specializer::typed_of<WindowRowsShape>(*parsed);
-  WindowRowsShape* const shape = &typed;
-  const std::int32_t rows = wanted.rows.value_or(kDecodeRows);
-  if (argument->items.empty()) {
-    return rows::gemma_decode(rows, rows::CaseSize::kFull, Arith::kDefault);
-  }
-  if (shape->head_dim == 0 && shape->gqa_ratio == 0) {
-    const WindowRowsShape gemma = rows::gemma_decode(1, rows::CaseSize::kFull).recipe.shape;
-    shape->head_dim = gemma.head_dim;
-    shape->gqa_ratio = gemma.gqa_ratio;
-    if (shape->window == 0 && shape->kv_layout == KvLayout{}) {
-      shape->window = gemma.window;
-      shape->kv_layout = gemma.kv_layout;
-    }
-  }
-  if (shape->form == Form::kPrefill) return prefill_case(wanted, *shape);
-  return rows::made_decode(*shape, rows, wanted.kv_heads, wanted.position);
+  auto shape = specializer::parse_shape(*argument->family, argument->items);
+  if (!shape) return shape.error();
+  auto family = contract::find_family(argument->family->name());
+  if (!family) return family.error();
+  return (*family)->runner({*shape, !argument->items.empty(), wanted.rows, wanted.kv_heads,
+                            wanted.position, wanted.p0, wanted.hi});
 }
 
 Result<Ran> run_case(Session& session, const Wanted& wanted) {
-  auto chosen = chosen_case(wanted);
+  auto chosen = chosen_runner(wanted);
   if (!chosen) return chosen.error();
+  const contract::Runner& runner = **chosen;
   Options options = session.options();
   auto device = chosen_device(wanted, options);
   if (!device) return device.error();
@@ -137,25 +90,25 @@ Result<Ran> run_case(Session& session, const Wanted& wanted) {
                    ""};
     }
   }
-  auto plan = specializer::plan(chosen->recipe.shape, target);
+  auto served = specializer::serve(runner.shape(), target);
+  if (!served) return served.error();
+  auto plan = specializer::plan(*served);
   if (!plan) return plan.error();
   const auto start = std::chrono::steady_clock::now();
   auto artifact = runtime->state().forge.obtain(*plan, specializer::OnMiss::kCompile);
   if (!artifact) return artifact.error();
-  if (auto loaded = rows::load_operator(*runtime, chosen->recipe.shape); !loaded) {
-    return loaded.error();
-  }
+  if (auto loaded = runner.load(*runtime); !loaded) return loaded.error();
   const std::chrono::duration<double> ready = std::chrono::steady_clock::now() - start;
-  rows::RunOptions run_options;
+  contract::RunOptions run_options;
   run_options.timed_launches = wanted.launches > 0
                                    ? wanted.launches
                                    : (target.vendor == specializer::Vendor::kHost ? 5 : 100);
   runtime::Device& on = *runtime->state().device;
-  auto report = rows::run_case(*runtime, on, *chosen, run_options);
+  auto report = runner.run(*runtime, on, run_options);
   if (!report) return report.error();
   Ran ran;
   ran.report = std::move(*report);
-  ran.name = chosen->name;
+  ran.name = runner.name();
   ran.key = artifact->object->key.key.hex();
   ran.shape_json = plan->shape_json;
   ran.compiled = artifact->compiled;
@@ -220,24 +173,19 @@ void add_run(CommandLine& line) {
   auto wanted = std::make_shared<Wanted>();
   Command command = line.add("run", "Run one operator on made inputs, judge every output, time it");
   command
-      .add_option(
-          "SHAPE", wanted->shape,
-          "The family, and the shape in words; without head_dim and gqa_ratio a Gemma-4-like "
-          "one, by itself a decode")
+      .add_option("SHAPE", wanted->shape,
+                  "A family, and name=value for fields of its shape; a family by itself has an "
+                  "example")
       .required();
   command.add_option("--target", wanted->target, "Run this target's code: host, sm_90a…");
   command.add_option("--device", wanted->device, "Run on this device: host, cuda:N, hip:N")
       .excludes("--target");
-  command.add_option("--rows", wanted->rows, "Rows (default: 3 of a decode, 64 of a prefill)")
-      .between(1, 65'535);
-  command.add_option("--kv-heads", wanted->kv_heads, "KV heads, with a shape").shows_default();
-  command
-      .add_option("--position", wanted->position, "Position of a decode's last row, with a shape")
-      .shows_default();
-  command.add_option("--p0", wanted->p0, "Position of a prefill's first row")
-      .not_negative()
-      .shows_default();
-  command.add_option("--hi", wanted->image,
+  command.add_option("--rows", wanted->rows, "Rows (default: 3 of a decode, 64 of a prefill)");
+  command.add_option("--kv-heads", wanted->kv_heads, "KV heads, with a shape (default: 8)");
+  command.add_option("--position", wanted->position,
+                     "Position of a decode's last row, with a shape (default: 40000)");
+  command.add_option("--p0", wanted->p0, "Position of a prefill's first row (default: 1300)");
+  command.add_option("--hi", wanted->hi,
                      "Rows of a prefill that see each other, as an image's do: first:last");
   command.add_option("--launches", wanted->launches,
                      "Timed launches (default: 5 on the host, 100 on a GPU)");

@@ -25,6 +25,11 @@ std::string difference(const Trial& trial, const std::vector<std::byte>& run,
 
 }  // namespace
 
+Result<std::unique_ptr<const Runner>> ContractFamily::runner(const RunRequest& /*request*/) const {
+  return Error{ErrorCode::kUnsupported, fmt::format("{} has no problem for `broach run`", name()),
+               ""};
+}
+
 // Poisons alternate, so an element that no run writes, or that depends on what was in the outputs
 // or the workspace before, differs from one run to the next.
 GateReport gate_repeat(Trial& trial) {

@@ -17,6 +17,7 @@
 #include "tools/contract/harness/gates.hpp"
 #include "tools/contract/harness/limits.hpp"
 #include "tools/contract/harness/listed_bound.hpp"
+#include "tools/contract/harness/run.hpp"
 #include "tools/contract/harness/sweep.hpp"
 
 namespace broach::contract {
@@ -103,6 +104,12 @@ class ContractFamily {
   virtual std::vector<Finding> findings() const = 0;
 
   virtual std::vector<ListedBound> bounds() const = 0;
+
+  /// The problem that `broach run` was asked for.
+  ///
+  /// Errors:  kInvalidArgument naming the size, its value and what would work; kUnsupported where
+  ///          the family makes none.
+  virtual Result<std::unique_ptr<const Runner>> runner(const RunRequest& request) const;
 };
 
 /// Gate 2: five runs, poisoned differently, have the same bytes.

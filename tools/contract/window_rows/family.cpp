@@ -8,6 +8,7 @@
 #include "tools/contract/window_rows/bounds.hpp"
 #include "tools/contract/window_rows/controls.hpp"
 #include "tools/contract/window_rows/limit_kernels.hpp"
+#include "tools/contract/window_rows/runner.hpp"
 #include "tools/contract/window_rows/trial.hpp"
 #include "tools/contract/window_rows/variants.hpp"
 
@@ -110,6 +111,10 @@ class WindowRowsFamily final : public ContractFamily {
   std::vector<Finding> findings() const override { return known_findings(); }
 
   std::vector<ListedBound> bounds() const override { return listed_bounds(); }
+
+  Result<std::unique_ptr<const Runner>> runner(const RunRequest& request) const override {
+    return runner_of(request);
+  }
 };
 
 }  // namespace

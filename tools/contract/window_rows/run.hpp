@@ -1,37 +1,14 @@
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "broach/result.hpp"
 #include "broach/runtime.hpp"
 #include "runtime/device.hpp"
+#include "tools/contract/harness/run.hpp"
 #include "tools/contract/window_rows/cases.hpp"
 #include "tools/contract/window_rows/prefill.hpp"
 #include "tools/contract/window_rows/range.hpp"
 
 namespace broach::contract::window_rows {
-
-/// How a case is run.
-struct RunOptions {
-  std::int32_t timed_launches = 0;  ///< After the checked one; 0: no timing.
-  std::uint32_t threads = 0;        ///< For the checker; 0: one a core.
-};
-
-/// What one checked (and perhaps timed) run found.
-///
-/// Units:   microseconds a launch, the wait for its end included; `spread_us` is the distance
-///          between the first and the third quartile; both 0 without timing.
-struct RunReport {
-  RangeReport range;
-  double median_us = 0;
-  double spread_us = 0;
-  std::int32_t timed_launches = 0;
-  std::string device;
-  std::string target;
-  std::vector<std::uint16_t> out;  ///< As the problem's strides lay it out.
-};
 
 /// Makes the operator of a shape ready, as the first request of an engine does.
 ///
