@@ -1,0 +1,14 @@
+# With BROACH_PRECOMPILE, headers that nearly every unit includes are compiled once a target. It
+# makes a first build quicker and is off by default: ccache does not share such builds between
+# checkouts.
+option(BROACH_PRECOMPILE "Precompile common headers" OFF)
+
+# broach_precompile(<target> [<header>...]): headers beside the common ones, as `<nlohmann/json.hpp>`.
+function(broach_precompile target)
+  if(BROACH_PRECOMPILE)
+    target_precompile_headers(${target} PRIVATE
+      <fmt/core.h> <algorithm> <array> <chrono> <condition_variable> <cstdint> <filesystem>
+      <functional> <map> <memory> <mutex> <optional> <span> <string> <string_view> <thread>
+      <utility> <variant> <vector> ${ARGN})
+  endif()
+endfunction()
