@@ -1,7 +1,7 @@
 #pragma once
 
 // window_rows decode, arith=chunk256, second kernel: combines a row's partials in chunk order (step
-// 4 of docs/numerics.md), then the float64 re-run. chunk256_partial.cuh is the first.
+// 4 of docs/families/window_rows.md), then the float64 re-run. chunk256_partial.cuh is the first.
 //
 //   M = max m_c (and the sink)   a_c = exp(m_c - M)   o = chain of a_c o_c   l = chain of a_c l_c
 //   out = round(o / l)

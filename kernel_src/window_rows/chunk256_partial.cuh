@@ -1,7 +1,7 @@
 #pragma once
 
-// window_rows decode, arith=chunk256 (docs/numerics.md), first kernel: a partial a (row, query
-// head, chunk of 256 keys at an absolute position), steps 1 to 3 of the arithmetic.
+// window_rows decode, arith=chunk256 (docs/families/window_rows.md), first kernel: a partial a
+// (row, query head, chunk of 256 keys at an absolute position), steps 1 to 3 of the arithmetic.
 //
 //   out[row, head, d] = sum_j p_j v_j[d] / (sum_j p_j + p_sink)      p_j = exp(s_j - max)
 //   s_j = scale q[row, head] . k_j, softcapped where the shape says so

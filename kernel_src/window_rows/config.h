@@ -20,7 +20,7 @@ namespace broach::window_rows {
 
 using attention::Layout;
 
-/// docs/numerics.md has each one's mathematics.
+/// docs/families/window_rows.md has each one's mathematics.
 enum class Arith : int { kChunk256, kTile64, kMma32 };
 
 /// Faults that the contract plants to see its gates turn red; kNone in every served kernel.

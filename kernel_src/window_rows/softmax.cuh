@@ -1,7 +1,7 @@
 #pragma once
 
 // The arithmetics made of MMA steps: with the steps and attention/softmax.cuh, all that fixes their
-// bits. docs/numerics_tile64.md and docs/numerics_mma32.md have the words.
+// bits. docs/families/window_rows_tile64.md and docs/families/window_rows_mma32.md have the words.
 //
 // tile64
 //   s_j   = scale * (chain of k16 MMA steps over the dims, from 0), then c tanh(s / c)

@@ -10,7 +10,7 @@
 
 namespace broach::test {
 
-/// mma32 as docs/numerics_mma32.md words it, one (row, query head) at a time.
+/// mma32 as docs/families/window_rows_mma32.md words it, one (row, query head) at a time.
 struct Mma32Reference : StepReference {
   /// The output as fp32 before its rounding, [D].
   std::vector<float> attend(const Row& row) const {

@@ -9,7 +9,7 @@
 
 namespace broach::test {
 
-/// tile64 as docs/numerics_tile64.md words it, one (row, query head) at a time.
+/// tile64 as docs/families/window_rows_tile64.md words it, one (row, query head) at a time.
 struct Tile64Reference : StepReference {
   /// The output as fp32 before its rounding, [D].
   std::vector<float> attend(const Row& row) const {

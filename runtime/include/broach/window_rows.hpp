@@ -21,7 +21,7 @@ enum class Form : std::uint8_t { kDecode, kPrefill };
 
 /// The named arithmetic of a window_rows kernel. `kDefault` is the target's own choice.
 ///
-/// Source:  docs/numerics.md.
+/// Source:  docs/families/window_rows.md.
 enum class Arith : std::uint8_t { kDefault, kChunk256, kTile64, kMma32 };
 
 /// What one window_rows kernel is specialised for: sliding-window or full GQA attention.

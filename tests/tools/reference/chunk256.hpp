@@ -21,7 +21,7 @@ enum class ReferenceFault : std::uint8_t {
 /// `chunk256` decode in plain C++, one row at a time, as the arithmetic is written down.
 ///
 /// Shapes:  the result is laid out by the problem's output strides; padding is 0.
-/// Source:  docs/numerics.md, "chunk256". `exponential` takes arguments <= 0.
+/// Source:  docs/families/window_rows.md, "chunk256". `exponential` takes arguments <= 0.
 std::vector<std::uint16_t> chunk256_reference(const contract::window_rows::Problem& problem,
                                               float (*exponential)(float),
                                               ReferenceFault fault = ReferenceFault::kNone);

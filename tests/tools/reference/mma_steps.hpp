@@ -14,7 +14,8 @@ namespace broach::test {
 /// Finite outputs only: a row with a NaN or an infinity in its inputs is not served.
 ///
 /// Shapes:  the result is laid out by the problem's output strides; padding is 0.
-/// Source:  docs/numerics_tile64.md and docs/numerics_mma32.md, by the references beside the
+/// Source:  docs/families/window_rows_tile64.md and docs/families/window_rows_mma32.md, by the
+/// references beside the
 ///          kernels' own tests (tests/kernel_src/tile64_reference.hpp, mma32_reference.hpp).
 std::vector<std::uint16_t> mma_steps_reference(
     const contract::window_rows::Problem& problem,

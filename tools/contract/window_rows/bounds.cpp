@@ -21,7 +21,7 @@ FormBounds common_bounds(const WindowRowsShape& shape) {
   bounds.argument = kFloatUnit;
   bounds.exponential = kExponential;
   // Results below 2^-126: p and its factors are off by 2 of the least value each, an fma by half
-  // of one; docs/numerics_ranges.md adds them up.
+  // of one; docs/families/window_rows_ranges.md adds them up.
   bounds.underflow = 8 * kFloatLeast;
   bounds.division = kFloatUnit;
   return bounds;

@@ -21,7 +21,8 @@ constexpr double gamma_of(double roundings, double unit = kFloatUnit) noexcept {
 
 /// What the fp32 steps of a form may do to one row, before the numbers are known.
 ///
-/// Source:  docs/numerics_ranges.md, derives each and says which step it belongs to. A test
+/// Source:  docs/families/window_rows_ranges.md, derives each and says which step it belongs to. A
+/// test
 ///          takes each away and shows that the checker then turns red.
 struct FormBounds {
   /// A score made by fma chains and trees: error at most this times sum |scale q k|.

@@ -15,7 +15,7 @@ namespace broach::contract::window_rows {
 /// Shapes:  `out` as the problem's strides lay it out; padding is not looked at.
 /// Errors:  kInvalidArgument when `out` is short; kUnsupported for an arithmetic without a bound.
 /// Threads: uses `threads` of its own (0: one a core).
-/// Source:  docs/numerics_ranges.md.
+/// Source:  docs/families/window_rows_ranges.md.
 Result<RangeReport> check_outputs(const Problem& problem, std::span<const std::uint16_t> out,
                                   std::uint32_t threads = 0);
 

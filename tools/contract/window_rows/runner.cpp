@@ -82,8 +82,8 @@ Result<CaseSpec> decode_case(const RunRequest& request, const WindowRowsShape& s
 }
 
 Result<CaseSpec> case_of(const RunRequest& request) {
-  const CaseSpec gemma = gemma_decode(request.rows.value_or(kDecodeRows), CaseSize::kFull,
-                                      Arith::kDefault);
+  const CaseSpec gemma =
+      gemma_decode(request.rows.value_or(kDecodeRows), CaseSize::kFull, Arith::kDefault);
   auto shape = specializer::typed_of<WindowRowsShape>(request.shape);
   const std::int32_t kv_heads = request.kv_heads.value_or(kKvHeads);
   if (auto ok = check_between("--kv-heads", kv_heads, 1, kMostKvHeads); !ok) return ok.error();
