@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -28,6 +29,22 @@ struct LaunchConfig {
   Stream stream = nullptr;
 };
 
+/// A tensor of 16-bit elements for the tensor copy engine, the fastest dim first.
+///
+/// Units:   `strides` in bytes, of dims 1 to 4; a copy moves a box of `box` elements, whose rows of
+///          128 bytes are swizzled.
+struct TensorLayout {
+  const void* data = nullptr;
+  std::array<std::uint64_t, 5> dims{};
+  std::array<std::uint64_t, 4> strides{};
+  std::array<std::uint32_t, 5> box{};
+};
+
+/// A driver's description of such a tensor, which a kernel takes by value.
+struct TensorMap {
+  std::array<std::uint64_t, 16> words{};
+};
+
 /// A function of a loaded module.
 ///
 /// Threads: any.
@@ -37,6 +54,10 @@ class Function {
   virtual Result<void> launch(const LaunchConfig& config) const = 0;
   /// What the live device says of it.
   virtual Result<LaunchLimits> live_limits() const = 0;
+  /// Describes a tensor for a launch of it.
+  ///
+  /// Errors:  kUnsupported where there is no tensor copy engine; kDriver.
+  virtual Result<TensorMap> tensor_map(const TensorLayout& layout) const;
 };
 
 /// A loaded binary. Functions live as long as it does.

@@ -4,6 +4,10 @@
 
 namespace broach::runtime {
 
+Result<TensorMap> Function::tensor_map(const TensorLayout&) const {
+  return Error{ErrorCode::kUnsupported, "this device has no tensor copy engine", {}};
+}
+
 std::string words_of_launch(std::string_view function, const LaunchConfig& config,
                             std::string_view chip) {
   return fmt::format(

@@ -18,6 +18,7 @@ struct LaunchStage {
   std::uint32_t block_threads = 0;
   std::uint32_t dynamic_shared_bytes = 0;
   std::uint32_t block_rows = 0;
+  std::uint32_t copy_rows = 0;
 
   template <class Params>
   Result<void> launch(std::uint32_t x, std::uint32_t y, std::uint32_t z, const Params& params,
@@ -51,7 +52,8 @@ Result<std::array<LaunchStage, kCount>> pick_stages(const specializer::Plan& pla
     const specializer::KernelEntry& entry = plan.entries[i];
     auto function = module.function(entry.function);
     if (!function) return function.error();
-    stages[i] = {*function, entry.block_threads, entry.dynamic_shared_bytes, entry.block_rows};
+    stages[i] = {*function, entry.block_threads, entry.dynamic_shared_bytes, entry.block_rows,
+                 entry.copy_rows};
   }
   return stages;
 }

@@ -62,6 +62,7 @@ struct Config {
   int stage_dims = 0;  ///< Dims of a KV stage.
   int stages = 0;
   bool swizzled = false;  ///< Whether KV stages are swizzled: warpgroups multiply.
+  int copy_rows = 0;      ///< Keys of a tensor copy; 0 where threads copy.
   int warps = 0;          ///< Of a block.
   int rows = 0;           ///< Of a prefill block.
   int head_blocks = 0;    ///< Of a decode block: query heads in blocks of 8 columns.

@@ -140,4 +140,40 @@ constexpr int warpgroup_prefill_shared_bytes(int head_dim, int stages) {
          + stages * 2 * 8;                                          /* barriers */
 }
 
+/* ---- prefill by a producer and consumers ---- */
+
+/* The producer's warpgroup, of which one warp works. */
+constexpr int kProducerThreads = 128;
+
+/* Slots {K of a tile, V of the tile before it} of the ring, at most. */
+constexpr int kMostSlots = 8;
+
+/* Consumer warpgroups of a block, each with 64 rows: as many as the registers hold outputs, scores
+ * and P of. */
+constexpr int pipeline_consumers(int head_dim, bool p32) {
+  return head_dim > 128 || (p32 && head_dim == 128) ? 2 : 3;
+}
+
+/* Keys of a tensor copy out of a ring or pages of `length`: the largest power of two that divides
+ * it, a tile's keys at most. A copy of 8 is the least that swizzles like a whole tile. */
+constexpr int kLeastCopyRows = 8;
+constexpr int copy_rows_of(int length) {
+  int rows = kTile64Keys;
+  while (length % rows != 0) rows /= 2;
+  return rows;
+}
+
+/* Bytes of its dynamic shared memory; sizeof(PipelineShared). */
+constexpr int pipeline_prefill_shared_bytes(int head_dim, int consumers, int slots) {
+  const int rows = 64 * consumers;
+  const int bytes = rows * head_dim * 2                      /* queries */
+                    + slots * 2 * kTile64Keys * head_dim * 2 /* K and V of a tile */
+                    + 2 * rows * 4                           /* last keys, redo */
+                    + 16                                     /* whether to clean values */
+                    + rows * 8                               /* keys of each row */
+                    + 32                                     /* the block's task */
+                    + slots * 2 * 8 + 8;                     /* barriers */
+  return (bytes + 15) / 16 * 16;
+}
+
 } /* namespace broach::window_rows */

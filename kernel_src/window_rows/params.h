@@ -45,3 +45,17 @@ typedef struct BroachWindowRowsPrefill {
   int sequences;
   int reserved;
 } BroachWindowRowsPrefill;
+
+/* What the tensor copy engine knows of a tensor: the driver's CUtensorMap, whose bytes are its own.
+ */
+typedef struct BroachTensorMap {
+  unsigned long long words[16];
+} BroachTensorMap;
+
+/* A prefill whose queries, keys and values are copied by the tensor copy engine. The maps describe
+ * q as [heads][D / 64][rows][64], k and v as [slots or pages][kv_heads][D / 64][positions][64].
+ * They come first: a map is aligned to 64 bytes, as the struct is by the kernel. */
+typedef struct BroachWindowRowsTensorPrefill {
+  BroachTensorMap q, k, v;
+  BroachWindowRowsPrefill prefill;
+} BroachWindowRowsTensorPrefill;

@@ -50,13 +50,12 @@ struct PrefillTask {
   int head, kv_head;
 };
 
-/// Finds the block's sequence and rows; false where the grid has more blocks than rows need.
-BROACH_DEVICE bool find_task(Thread thread, const BroachWindowRowsPrefill& params,
+/// Finds the sequence and the rows of row block `block`, counted from the first; false where the
+/// grid has more blocks than rows need.
+BROACH_DEVICE bool find_rows(const BroachWindowRowsPrefill& params, int block, int head,
                              PrefillTask& task) {
   const Params& p = params.common;
-  // Later rows see more keys: first come those that take longest.
-  int block = static_cast<int>(thread.grid_x() - 1 - thread.block_x());
-  task.head = static_cast<int>(thread.block_y());
+  task.head = head;
   task.kv_head = task.head / ratio_of(p);
   for (int sequence = 0; sequence < params.sequences; ++sequence) {
     const int begin = params.offsets[sequence];
@@ -76,6 +75,14 @@ BROACH_DEVICE bool find_task(Thread thread, const BroachWindowRowsPrefill& param
     return true;
   }
   return false;
+}
+
+/// The same for this block of a grid of row blocks x query heads. Later rows see more keys: first
+/// come those that take longest.
+BROACH_DEVICE bool find_task(Thread thread, const BroachWindowRowsPrefill& params,
+                             PrefillTask& task) {
+  return find_rows(params, static_cast<int>(thread.grid_x() - 1 - thread.block_x()),
+                   static_cast<int>(thread.block_y()), task);
 }
 
 /// Keys that row `row` of the block sees; none for rows the block does not have.

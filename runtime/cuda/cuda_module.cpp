@@ -51,6 +51,27 @@ Result<LaunchLimits> CudaFunction::live_limits() const {
       [&](Status status, const std::string& doing) { return driver_error(cu, status, doing); });
 }
 
+Result<TensorMap> CudaFunction::tensor_map(const TensorLayout& layout) const {
+  // cuda.h's enumerators: 16-bit elements, rows of 128 bytes swizzled, L2 lines fetched in pairs.
+  constexpr int kUint16 = 1, kNoInterleave = 0, kSwizzle128 = 3, kPromote256 = 3, kZeros = 0;
+  const Driver& cu = *chip_->driver;
+  if (cu.tensor_map_encode == nullptr) {
+    return Error{ErrorCode::kUnsupported,
+                 fmt::format("{} needs tensor maps, which the driver has since CUDA 12.0", name_),
+                 {}};
+  }
+  const ContextScope scope(*chip_);
+  if (scope.status() != kSuccess) return driver_error(cu, scope.status(), "entering the context");
+  alignas(64) TensorMap map;
+  constexpr std::array<std::uint32_t, 5> kDense{1, 1, 1, 1, 1};
+  const Status status =
+      cu.tensor_map_encode(map.words.data(), kUint16, 5, const_cast<void*>(layout.data),
+                           layout.dims.data(), layout.strides.data(), layout.box.data(),
+                           kDense.data(), kNoInterleave, kSwizzle128, kPromote256, kZeros);
+  if (status == kSuccess) return map;
+  return driver_error(cu, status, fmt::format("describing a tensor for {}", name_));
+}
+
 Result<void> CudaFunction::allow_dynamic_shared() {
   const Driver& cu = *chip_->driver;
   int static_shared = 0;

@@ -19,6 +19,7 @@ class CudaFunction final : public Function {
 
   Result<void> launch(const LaunchConfig& config) const override;
   Result<LaunchLimits> live_limits() const override;
+  Result<TensorMap> tensor_map(const TensorLayout& layout) const override;
 
   const std::string& name() const noexcept { return name_; }
 

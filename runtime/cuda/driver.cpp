@@ -51,6 +51,7 @@ const char* fill(const DriverLibrary& library, Driver& driver) {
                          points.optional("cuKernelGetFunction", driver.kernel_get_function) &&
                          points.optional("cuKernelSetAttribute", driver.kernel_set_attribute);
   if (!libraries) driver.kernel_set_attribute = nullptr;
+  points.optional("cuTensorMapEncodeTiled", driver.tensor_map_encode);
   return points.missing();
 }
 

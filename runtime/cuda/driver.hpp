@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -107,6 +108,12 @@ struct Driver {
   Status (*kernel_get_function)(FunctionHandle* function, KernelHandle kernel);
   Status (*kernel_set_attribute)(FunctionAttribute attribute, int value, KernelHandle kernel,
                                  DeviceOrdinal device);
+
+  // Since CUDA 12.0; null before.
+  Status (*tensor_map_encode)(void* map, int type, unsigned rank, void* data,
+                              const std::uint64_t* dims, const std::uint64_t* strides,
+                              const std::uint32_t* box, const std::uint32_t* element_strides,
+                              int interleave, int swizzle, int l2_promotion, int outside);
 
   bool has_libraries() const noexcept { return kernel_set_attribute != nullptr; }
 

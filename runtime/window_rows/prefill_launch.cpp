@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/window_rows/prefill_args.hpp"
+#include "runtime/window_rows/prefill_tensors.hpp"
 
 namespace broach::runtime {
 
@@ -18,8 +19,14 @@ std::uint32_t prefill_row_blocks(std::int32_t rows, std::int32_t sequences,
 Result<void> PrefillLaunch::launch(const broach_window_rows_prefill_args& args,
                                    Stream stream) const {
   const auto heads = static_cast<std::uint32_t>(args.cache.kv_heads) * shape_.gqa_ratio;
-  return stage_.launch(prefill_row_blocks(args.attention.rows, args.sequences, stage_.block_rows),
-                       heads, 1, prefill_params(shape_, args), stream);
+  const std::uint32_t row_blocks =
+      prefill_row_blocks(args.attention.rows, args.sequences, stage_.block_rows);
+  if (stage_.copy_rows == 0) {
+    return stage_.launch(row_blocks, heads, 1, prefill_params(shape_, args), stream);
+  }
+  auto params = tensor_prefill_params(shape_, args, stage_.copy_rows, *stage_.function);
+  if (!params) return params.error();
+  return stage_.launch(heads, row_blocks, 1, *params, stream);
 }
 
 Result<std::unique_ptr<const PrefillLaunch>> make_prefill_launch(const WindowRowsShape& shape,

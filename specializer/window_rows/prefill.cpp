@@ -46,6 +46,27 @@ PrefillGeometry warpgroup_prefill_geometry(int head_dim, int shared_limit) {
   return geometry;
 }
 
+std::optional<PrefillGeometry> pipeline_prefill_geometry(const WindowRowsShape& shape,
+                                                         int shared_limit) {
+  using namespace broach::window_rows;
+  const auto head_dim = static_cast<int>(shape.head_dim);
+  if (!fits_warpgroups(head_dim) || head_dim > 256) return std::nullopt;
+  const int copy_rows = shape.kv_layout.kind == KvLayoutKind::kLinear
+                            ? kTile64Keys
+                            : copy_rows_of(static_cast<int>(shape.kv_layout.length));
+  if (copy_rows < kLeastCopyRows) return std::nullopt;
+  const int consumers = pipeline_consumers(head_dim, shape.p32 == Switch::kOn);
+  int slots = kMostSlots;
+  while (pipeline_prefill_shared_bytes(head_dim, consumers, slots) > shared_limit) --slots;
+  return PrefillGeometry{head_dim,
+                         64 * consumers,
+                         consumers * 4,
+                         2 * slots,
+                         pipeline_prefill_shared_bytes(head_dim, consumers, slots),
+                         true,
+                         copy_rows};
+}
+
 Rendered render_prefill(const WindowRowsShape& shape, int ratio, const Variant& variant,
                         std::string_view arith, int tile_keys, const PrefillGeometry& geometry) {
   KernelSource source(shape, ratio, variant);
@@ -53,14 +74,19 @@ Rendered render_prefill(const WindowRowsShape& shape, int ratio, const Variant& 
   source.set("stage_dims", geometry.stage_dims);
   source.set("stages", geometry.stages);
   source.set("swizzled", geometry.warpgroups);
+  source.set("copy_rows", geometry.copy_rows);
   source.set("warps", geometry.warps);
   source.set("rows", geometry.rows);
   source.set("shared_bytes", geometry.shared_bytes);
-  const std::string_view unit = geometry.warpgroups ? "_warpgroup" : "";
+  const bool is_pipeline = geometry.copy_rows > 0;
+  const std::string_view unit = is_pipeline ? "_pipeline" : geometry.warpgroups ? "_warpgroup" : "";
+  const int threads =
+      geometry.warps * 32 + (is_pipeline ? broach::window_rows::kProducerThreads : 0);
   KernelEntry entry{fmt::format("broach_window_rows_{}_prefill", arith),
-                    static_cast<std::uint32_t>(geometry.warps) * 32,
+                    static_cast<std::uint32_t>(threads),
                     static_cast<std::uint32_t>(geometry.shared_bytes)};
   entry.block_rows = static_cast<std::uint32_t>(geometry.rows);
+  entry.copy_rows = static_cast<std::uint32_t>(geometry.copy_rows);
   return {std::move(source).finish(fmt::format("window_rows/{}_prefill{}.cuh", arith, unit)),
           {std::move(entry)}};
 }

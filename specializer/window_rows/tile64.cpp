@@ -50,11 +50,14 @@ Rendered render_prefill(const WindowRowsShape& shape, int ratio, const Target& t
                         const Variant& variant) {
   const auto head_dim = static_cast<int>(shape.head_dim);
   const auto shared_limit = static_cast<int>(target.max_shared_bytes);
-  const window_rows::PrefillGeometry geometry =
-      multiplies_by_warpgroup(head_dim, target, variant)
-          ? window_rows::warpgroup_prefill_geometry(head_dim, shared_limit)
-          : window_rows::prefill_geometry(head_dim, kTile64Keys, stage_dims(head_dim),
-                                          variant.generic == Switch::kOn, shared_limit);
+  const auto geometry = [&] {
+    if (!multiplies_by_warpgroup(head_dim, target, variant)) {
+      return window_rows::prefill_geometry(head_dim, kTile64Keys, stage_dims(head_dim),
+                                           variant.generic == Switch::kOn, shared_limit);
+    }
+    const auto pipeline = window_rows::pipeline_prefill_geometry(shape, shared_limit);
+    return pipeline ? *pipeline : window_rows::warpgroup_prefill_geometry(head_dim, shared_limit);
+  }();
   return window_rows::render_prefill(shape, ratio, variant, "tile64", kTile64Keys, geometry);
 }
 

@@ -31,14 +31,16 @@ constexpr Spill scalars(std::uint32_t most) { return {0, 0, most}; }
 constexpr std::string_view kPart = "broach_window_rows_chunk256_partial";
 constexpr std::string_view kScalars = "scalar registers in lanes of vector registers";
 
-// 65,536 registers over three warpgroups are 168 a thread, in units of 8.
+// 65,536 registers over three consumer warpgroups and a producer's are 160 a thread, over two 240.
 constexpr std::string_view kSharedFile =
-    "a block of three warpgroups leaves a thread 168 registers, and both halves of P beside the "
-    "outputs take five more";
+    "outputs, scores, P and a chunk's product take all but 16 of the registers that a consumer's "
+    "thread can have; up to a dozen values beside them are stored and loaded";
 
-bool is_tile64_p32_of_128(const WindowRowsShape& shape, Switch generic) {
-  return shape.arith == Arith::kTile64 && shape.form == Form::kPrefill && shape.head_dim == 128 &&
-         shape.p32 == Switch::kOn && generic == Switch::kOff;
+bool is_short_of_registers(const WindowRowsShape& shape, Switch generic) {
+  const bool is_short = (shape.head_dim == 128 && shape.p32 == Switch::kOff) ||
+                        (shape.head_dim == 256 && shape.p32 == Switch::kOn);
+  return shape.arith == Arith::kTile64 && shape.form == Form::kPrefill && is_short &&
+         generic == Switch::kOff;
 }
 
 // A finding, and the kernels that may show it.
@@ -50,10 +52,10 @@ struct Known {
 constexpr Known kKnown[] = {
     {{"broach_window_rows_tile64_prefill",
       "sm_90a",
-      "20 bytes in local memory",
+      "up to 72 bytes in local memory",
       kSharedFile,
-      {20, 0, 0}},
-     is_tile64_p32_of_128},
+      {72, 0, 0}},
+     is_short_of_registers},
     {{kPart, "gfx8", kScalars, kScalarsInLanes, scalars(160)}, is_chunk256},
     {{kPart, "gfx9", kScalars, kScalarsInLanes, scalars(160)}, is_chunk256},
     {{kPart, "gfx10", kScalars, kScalarsInLanes, scalars(48)}, is_chunk256},
