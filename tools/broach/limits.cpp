@@ -21,23 +21,25 @@ struct Wanted {
 
 Table empty_table() {
   Table table;
-  table.column("  KEY").column("TARGET").column("FUNCTION");
+  table.column("  FUNCTION");
   for (const char* title : {"REGS", "SPILL", "STACK", "SHARED", "DYN MAX", "CONST", "THREADS"}) {
     table.column(title, Table::Align::kRight);
   }
   return table;
 }
 
-/// A table a shape: its targets stand side by side.
+/// A table a shape: the functions of each target's binary, one below the other.
 void print_tables(Output& output, const std::vector<cache::EntryLimits>& rows) {
   Table table = empty_table();
   for (std::size_t r = 0; r < rows.size(); ++r) {
     const LaunchLimits& limits = rows[r].limits;
-    table.row({"  " + short_key(rows[r].key), rows[r].description.target, limits.function,
-               number_text(limits.registers), number_text(limits.spill_bytes),
-               number_text(limits.stack_bytes), number_text(limits.static_shared),
-               number_text(limits.max_dynamic_shared), number_text(limits.constant_bytes),
-               number_text(limits.max_threads)});
+    if (table.empty() || rows[r].key != rows[r - 1].key) {
+      table.row({fmt::format("  {}, {}", rows[r].description.target, short_key(rows[r].key))});
+    }
+    table.row({"    " + limits.function, number_text(limits.registers),
+               number_text(limits.spill_bytes), number_text(limits.stack_bytes),
+               number_text(limits.static_shared), number_text(limits.max_dynamic_shared),
+               number_text(limits.constant_bytes), number_text(limits.max_threads)});
     const std::string& shape = rows[r].description.shape_json;
     if (r + 1 < rows.size() && rows[r + 1].description.shape_json == shape) continue;
     output.text(
