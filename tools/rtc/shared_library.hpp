@@ -13,8 +13,8 @@ namespace broach::rtc {
 /// A function pointer to fill in, and the name it is exported under.
 struct Symbol {
   template <class Function>
-  Symbol(Function*& pointer, const char* name_)
-      : slot(reinterpret_cast<void**>(&pointer)), name(name_) {}
+  Symbol(Function*& pointer, const char* exported_as)
+      : slot(reinterpret_cast<void**>(&pointer)), name(exported_as) {}
 
   void** slot;
   const char* name;
