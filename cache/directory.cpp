@@ -95,7 +95,7 @@ Result<std::shared_ptr<const Fd>> Directory::root(IfMissing if_missing) {
   if (!fd) {
     Error refused = fd.error();
     if (refused.reason == Reason::kUnsafe) {
-      refused.message += ", or name another directory (BROACH_CACHE_DIR)";
+      refused.message += "; BROACH_CACHE_DIR names another directory";
     }
     return refused;
   }

@@ -122,6 +122,30 @@ TEST_CASE("an image that was warmed in a named directory serves another user", "
   CHECK(said.err.find("no other user can read the cache directory") != std::string::npos);
 }
 
+TEST_CASE("a relative cache directory begins where the command runs", "[tools][filters]") {
+  const TempDir dir;
+  publish_in(dir.path() / "kernels", made_object("one"));
+  Program program(dir.path());
+  program.prepare([&] { return chdir(dir.path().c_str()) == 0; });
+  const Ended listed = program.run({"ls", "--cache-dir", "kernels"});
+  CHECK(listed.status == 0);
+  CHECK(listed.out.find("1 entry") != std::string::npos);
+}
+
+TEST_CASE("what a bundle brought is shown without a time that it does not have",
+          "[tools][filters]") {
+  const TempDir dir;
+  const Program program(dir.path());
+  cache::Object object = made_object("one");
+  object.provenance.created_unix_ms = 0;
+  object.provenance.compile_ms = 0;
+  publish_in(program.cache(), object);
+  const Ended shown = program.run({"show", object.key.key.hex()});
+  CHECK(shown.status == 0);
+  CHECK(shown.out.find("; compiled by ") != std::string::npos);
+  CHECK(shown.out.find("0 s on") == std::string::npos);
+}
+
 TEST_CASE("what was warmed from the journal is missed no more", "[tools][filters]") {
   const TempDir dir;
   const Program program(dir.path());

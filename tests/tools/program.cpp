@@ -91,6 +91,11 @@ Program& Program::write_results_to(const std::string& file) {
   return *this;
 }
 
+Program& Program::prepare(std::function<bool()> before) {
+  prepare_ = std::move(before);
+  return *this;
+}
+
 Program& Program::mount_small_tmpfs(std::uint64_t bytes) {
   tmpfs_bytes_ = bytes;
   return *this;
@@ -118,6 +123,7 @@ void Program::become(const std::vector<std::string>& arguments) const {
   std::vector<char*> envp;
   for (std::string& setting : settings) envp.push_back(setting.data());
   envp.push_back(nullptr);
+  if (prepare_ && !prepare_()) _exit(kCannotPrepare);
   execve(program.c_str(), argv.data(), envp.data());
   _exit(127);
 }

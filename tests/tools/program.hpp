@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -23,10 +24,14 @@ class Program {
 
   /// What `run` gives when the machine does not let it mount.
   static constexpr int kCannotMount = 126;
+  /// And when `prepare` could not do its work.
+  static constexpr int kCannotPrepare = 125;
 
   Program& set(const std::string& name, const std::string& value);
   /// Sends standard output to a file of the machine's, such as /dev/full.
   Program& write_results_to(const std::string& file);
+  /// Runs in the child before the program; one that returns false is not run.
+  Program& prepare(std::function<bool()> before);
   /// Runs the program where `home` is a file system of so many bytes of its own.
   Program& mount_small_tmpfs(std::uint64_t bytes);
 
@@ -46,6 +51,7 @@ class Program {
   std::map<std::string, std::string> environment_;
   std::string results_file_;
   std::uint64_t tmpfs_bytes_ = 0;
+  std::function<bool()> prepare_;
 };
 
 /// The arguments that warm one shape for the host: the Gemma 4 12B decode.
