@@ -195,7 +195,7 @@ TEST_CASE("warpgroups multiply sm_90a's specialised tile64 prefills of whole pan
           "[specializer][plan]") {
   const auto warpgroups_multiply = [](const Plan& made) {
     return std::any_of(made.sources.begin(), made.sources.end(), [](const SourceFile& file) {
-      return file.name == "window_rows/prefill_warpgroup.cuh";
+      return file.name == "tiles/wgmma.cuh";
     });
   };
   struct Row {
@@ -205,10 +205,11 @@ TEST_CASE("warpgroups multiply sm_90a's specialised tile64 prefills of whole pan
     std::uint32_t threads;
   };
   const Row row = GENERATE(values<Row>({
-      {"sm_90a", "64", 192, 384},
-      {"sm_90a", "128", 192, 384},
-      {"sm_90a", "192", 128, 256},
-      {"sm_90a", "256", 128, 256},
+      // Consumer warpgroups and a producer's, up to 256 dims.
+      {"sm_90a", "64", 192, 512},
+      {"sm_90a", "128", 128, 384},
+      {"sm_90a", "192", 128, 384},
+      {"sm_90a", "256", 128, 384},
       {"sm_90a", "512", 64, 256},
       {"sm_90a", "80", 64, 128},
       {"sm_90a", "112", 64, 128},
