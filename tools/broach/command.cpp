@@ -3,11 +3,27 @@
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
+#include <charconv>
+#include <system_error>
 #include <utility>
 
 #include "broach/version.hpp"
 
 namespace broach::tool {
+namespace {
+
+// CLI11's own say what a number may be with a bound of 308 digits.
+CLI::Validator at_least(int least, const char* name) {
+  const auto fault_of = [least](const std::string& text) -> std::string {
+    long long value = 0;
+    const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (read.ec != std::errc{}) return fmt::format("{} is not a number", text);
+    return value >= least ? "" : fmt::format("{} is less than {}", text, least);
+  };
+  return {fault_of, name};
+}
+
+}  // namespace
 
 CommandOption& CommandOption::required() { return option_->required(), *this; }
 
@@ -23,10 +39,10 @@ CommandOption& CommandOption::between(int least, int most) {
   return option_->check(CLI::Range(least, most)), *this;
 }
 
-CommandOption& CommandOption::positive() { return option_->check(CLI::PositiveNumber), *this; }
+CommandOption& CommandOption::positive() { return option_->check(at_least(1, "POSITIVE")), *this; }
 
 CommandOption& CommandOption::not_negative() {
-  return option_->check(CLI::NonNegativeNumber), *this;
+  return option_->check(at_least(0, "NONNEGATIVE")), *this;
 }
 
 CommandOption& CommandOption::checked_by(std::function<std::string(const std::string&)> fault_of) {
