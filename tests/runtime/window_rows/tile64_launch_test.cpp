@@ -1,9 +1,11 @@
 #include "runtime/window_rows/tile64_launch.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include "kernel_src/window_rows/params.h"
+#include "runtime/window_rows/chunk256_launch.hpp"
 #include "tests/runtime/recording_module.hpp"
 #include "tests/support/catch.hpp"
 
@@ -41,6 +43,18 @@ WindowRowsDecodeArgs args_of(std::int32_t rows, std::int32_t max_keys = 0) {
 }
 
 }  // namespace
+
+TEST_CASE("a workspace of more than 2^64 bytes is SIZE_MAX of them", "[runtime][tile64]") {
+  constexpr std::size_t kMost = std::numeric_limits<std::size_t>::max();
+  WindowRowsShape shape;
+  shape.head_dim = 512;
+  shape.gqa_ratio = 32;
+  const Tile64Schedule split{Tile64Schedule::Combine::kByKernel, 1};
+  CHECK(tile64_workspace_bytes(shape, split, 65535, 65535, INT32_MAX) == kMost);
+  CHECK(tile64_workspace_bytes(shape, split, 1, 1, INT32_MAX) < kMost);
+  CHECK(chunk256_workspace_bytes(shape, 65535, 65535, INT32_MAX) == kMost);
+  CHECK(chunk256_workspace_bytes(shape, 1, 1, INT32_MAX) < kMost);
+}
 
 TEST_CASE("max_tiles is the most tiles that any window can touch", "[runtime][tile64]") {
   for (const std::uint32_t window : {1U, 2U, 63U, 64U, 65U, 66U, 1023U, 1024U, 1025U}) {

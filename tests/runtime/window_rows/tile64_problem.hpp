@@ -136,7 +136,7 @@ class Tile64Problem {
     args.cache.k_slot_stride = args.cache.v_slot_stride =
         slot_positions * static_cast<std::int64_t>(row_elems);
     args.cache.page_table_stride = pages;
-    args.cache.pages = paged ? slot_count * pages : 0;
+    args.cache.pages = paged ? 1 + *std::max_element(table.begin(), table.end()) : 0;
     args.attention.rows = static_cast<std::int32_t>(chosen.size());
     args.cache.kv_heads = kKvHeads;
     args.cache.slots = slot_count;
