@@ -42,10 +42,11 @@ AttentionCase decode(const Model& model, std::int32_t rows, std::int32_t keys, A
   return made;
 }
 
-AttentionCase prefill(const Model& model, std::int32_t rows, std::int32_t keys, Switch p32) {
+AttentionCase prefill(const Model& model, std::int32_t rows, std::int32_t keys, Switch p32,
+                      Arith arith) {
   AttentionCase made{fmt::format("prefill {} rows ending at {}, {}, {}", rows, keys,
                                  model_text(model), p32 == Switch::kOn ? "p32" : "16-bit P"),
-                     shape_of(model, Form::kPrefill, Arith::kTile64), model.kv_heads, rows, keys};
+                     shape_of(model, Form::kPrefill, arith), model.kv_heads, rows, keys};
   made.shape.p32 = p32;
   return made;
 }
@@ -80,7 +81,7 @@ double AttentionCase::bytes() const noexcept {
 
 std::vector<AttentionCase> attention_cases() {
   std::vector<AttentionCase> cases;
-  for (const Arith arith : {Arith::kTile64, Arith::kChunk256}) {
+  for (const Arith arith : {Arith::kTile64Ex2, Arith::kTile64, Arith::kChunk256}) {
     for (const std::int32_t rows : {1, 4, 16, 64}) {
       cases.push_back(decode(kGemma12b, rows, 8192, arith));
     }
@@ -89,18 +90,19 @@ std::vector<AttentionCase> attention_cases() {
       cases.push_back(decode(kLlama, rows, 32768, arith));
     }
   }
-  for (const Switch p32 : {Switch::kOff, Switch::kOn}) {
-    cases.push_back(prefill(kGemma12b, 512, 8192, p32));
-    cases.push_back(prefill(kGemma12b, 8192, 8192, p32));
-  }
   Model causal = kGemma12b;
   causal.window = 0;
-  cases.push_back(prefill(causal, 8192, 8192, Switch::kOff));
-  cases.push_back(prefill(kLlamaSmall, 8192, 8192, Switch::kOff));
   Model sliding = kLlamaSmall;
   sliding.window = 1024;
-  cases.push_back(prefill(sliding, 8192, 8192, Switch::kOff));
-  cases.push_back(prefill(kGemmaGlobal, 8192, 8192, Switch::kOff));
+  for (const Arith arith : {Arith::kTile64Ex2, Arith::kTile64}) {
+    for (const Switch p32 : {Switch::kOff, Switch::kOn}) {
+      cases.push_back(prefill(kGemma12b, 512, 8192, p32, arith));
+      cases.push_back(prefill(kGemma12b, 8192, 8192, p32, arith));
+    }
+    for (const Model& model : {causal, kLlamaSmall, sliding, kGemmaGlobal}) {
+      cases.push_back(prefill(model, 8192, 8192, Switch::kOff, arith));
+    }
+  }
   return cases;
 }
 

@@ -13,7 +13,7 @@ struct KeyRange {
   int first;
   int last;
 
-  /// One comparison, since a prefill asks for every score.
+  /// One comparison: a prefill evaluates it for every score of a partial tile.
   BROACH_DEVICE bool holds(int key) const {
     const auto from = static_cast<unsigned>(first);
     return static_cast<unsigned>(key) - from < static_cast<unsigned>(last) + 1u - from;

@@ -7,6 +7,12 @@
 //   sink : M' = max(M, sink)   a = exp(M - M')   l = l a + exp(sink - M')   o = o a
 //   out  = round(o / l)
 //
+// With the special-function unit's exponential every maximum is in base 2 and the scale is part of
+// the exponent: with f = scale log2(e), or log2(e) after a soft cap, x_j = dot_j or the capped s_j,
+//
+//   max is of fl(x_j f)      p_j = ex2(fma(x_j, f, -max)), +0 for a key the row does not see
+//   every other exp(d) is ex2(d), and a sink enters as fl(sink log2(e))
+//
 // Order of a sum of P: key 8n + 2c + i of a tile (n from 0, c 0..3, i 0..1) belongs to class c. A
 // class adds its pairs q_n = p_(8n+2c) + p_(8n+2c+1) in a chain over n: ((q_0 + q_1) + q_2) ... ;
 // then the tile's sum is (class 0 + class 1) + (class 2 + class 3). It is the order in which the
@@ -17,14 +23,22 @@
 #include "common/exp.cuh"
 #include "common/half.cuh"
 #include "common/ops.cuh"
+#include "common/sfu.cuh"
 #include "common/tanh.cuh"
 #include "common/warp.cuh"
 
 namespace broach::attention {
 
+/// What the exponentials of a softmax are made of.
+enum class Exponential : int {
+  kPortable,  ///< common/exp.cuh: every chip's bits.
+  kEx2,       ///< common/sfu.cuh: the special-function unit's, whose bits are a chip generation's.
+};
+
 /// What the softmax of a kernel is compiled with.
 struct SoftmaxConfig {
   Half dtype = Half::kBf16;
+  Exponential exponential = Exponential::kPortable;
   bool p32 = false;  ///< P enters P x V as two halves instead of one rounding.
   bool softcap = false;
   bool sinks = false;
@@ -35,23 +49,67 @@ struct SoftmaxConfig {
   bool rescale_dropped = false;   ///< Exponentials of the running maximum are left out.
 
   constexpr bool adds_sink() const { return sinks && !sink_left_out; }
+  constexpr bool is_ex2() const { return exponential == Exponential::kEx2; }
 };
 
-/// The score of a key from its dot product.
+constexpr float kLog2E = 0x1.715476p+0f;
+
+/// The score of a key from its dot product; x_j with ex2.
 template <SoftmaxConfig kConfig>
 BROACH_DEVICE float score_of(const broach_attention_rows& attention, float dot) {
-  const float s = mul_rn(dot, attention.scale);
   if constexpr (kConfig.softcap) {
+    const float s = mul_rn(dot, attention.scale);
     return mul_rn(attention.softcap, tanh32(div_rn(s, attention.softcap)));
+  } else if constexpr (kConfig.is_ex2()) {
+    return dot;
   } else {
-    return s;
+    return mul_rn(dot, attention.scale);
   }
+}
+
+/// What scores are multiplied by in the exponent: f with ex2.
+template <SoftmaxConfig kConfig>
+BROACH_DEVICE float exponent_factor(const broach_attention_rows& attention) {
+  if constexpr (!kConfig.is_ex2()) {
+    return 1.0f;
+  } else if constexpr (kConfig.softcap) {
+    return kLog2E;
+  } else {
+    return mul_rn(attention.scale, kLog2E);
+  }
+}
+
+/// The same where it may replace the scores: with a factor of 0 the scores become their products
+/// with it, which changes no exponent, and the factor 1. Then unseen_score() has no exponent.
+template <SoftmaxConfig kConfig>
+BROACH_DEVICE float nonzero_factor(const broach_attention_rows& attention) {
+  const float factor = exponent_factor<kConfig>(attention);
+  return kConfig.is_ex2() && factor == 0.0f ? 1.0f : factor;
+}
+
+/// A score whose exponent is -infinity, for a factor that is not 0.
+template <SoftmaxConfig kConfig>
+BROACH_DEVICE float unseen_score([[maybe_unused]] float factor) {
+  return kConfig.is_ex2() ? mul_rn(factor, -infinity()) : -infinity();
+}
+
+/// What a score adds to the maximum.
+template <SoftmaxConfig kConfig>
+BROACH_DEVICE float exponent_of(float score, [[maybe_unused]] float factor) {
+  return kConfig.is_ex2() ? mul_rn(score, factor) : score;
+}
+
+/// exp(d), or 2^d with ex2, for d <= 0.
+template <SoftmaxConfig kConfig>
+BROACH_DEVICE float exponential(float d) {
+  return kConfig.is_ex2() ? ex2_approx(d) : exp32(d);
 }
 
 /// P of a key from its score, relative to a maximum.
 template <SoftmaxConfig kConfig>
-BROACH_DEVICE float p_of(float score, float maximum) {
-  const float p = exp32(sub_rn(score, maximum));
+BROACH_DEVICE float p_of(float score, [[maybe_unused]] float factor, float maximum) {
+  const float p = exponential<kConfig>(kConfig.is_ex2() ? fma_rn(score, factor, -maximum)
+                                                        : sub_rn(score, maximum));
   return kConfig.p_rounded ? widen<kConfig.dtype>(narrow<kConfig.dtype>(p)) : p;
 }
 
@@ -119,8 +177,9 @@ struct TileRescale {
 template <SoftmaxConfig kConfig>
 BROACH_DEVICE TileRescale tile_rescale(float& maximum, float tile_maximum) {
   const float next = larger(maximum, tile_maximum);
-  const TileRescale rescale{exp32(sub_rn(maximum, next)),
-                            kConfig.rescale_dropped ? 1.0f : exp32(sub_rn(tile_maximum, next))};
+  const TileRescale rescale{
+      exponential<kConfig>(sub_rn(maximum, next)),
+      kConfig.rescale_dropped ? 1.0f : exponential<kConfig>(sub_rn(tile_maximum, next))};
   maximum = next;
   return rescale;
 }
@@ -140,16 +199,19 @@ struct OnlineRescale {
 template <SoftmaxConfig kConfig>
 BROACH_DEVICE OnlineRescale online_rescale(float& maximum, float tile_maximum) {
   const float next = larger(maximum, tile_maximum);
-  const OnlineRescale rescale{kConfig.rescale_dropped ? 1.0f : exp32(sub_rn(maximum, next))};
+  const OnlineRescale rescale{
+      kConfig.rescale_dropped ? 1.0f : exponential<kConfig>(sub_rn(maximum, next))};
   maximum = next;
   return rescale;
 }
 
 /// Adds a query head's sink to the denominator; returns what o is multiplied by.
-BROACH_DEVICE float add_sink(float maximum, float sink, float& sum) {
+template <SoftmaxConfig kConfig>
+BROACH_DEVICE float add_sink(float maximum, float logit, float& sum) {
+  const float sink = kConfig.is_ex2() ? mul_rn(logit, kLog2E) : logit;
   const float next = larger(maximum, sink);
-  const float rescale = exp32(sub_rn(maximum, next));
-  sum = fma_rn(sum, rescale, exp32(sub_rn(sink, next)));
+  const float rescale = exponential<kConfig>(sub_rn(maximum, next));
+  sum = fma_rn(sum, rescale, exponential<kConfig>(sub_rn(sink, next)));
   return rescale;
 }
 

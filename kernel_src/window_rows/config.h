@@ -21,7 +21,7 @@ namespace broach::window_rows {
 using attention::Layout;
 
 /// docs/families/window_rows.md has each one's mathematics.
-enum class Arith : int { kChunk256, kTile64, kMma32 };
+enum class Arith : int { kChunk256, kTile64, kTile64Ex2, kMma32 };
 
 /// Faults that the contract plants to see its gates turn red; kNone in every served kernel.
 enum class Control : int {
@@ -76,6 +76,8 @@ struct Config {
   }
   constexpr attention::SoftmaxConfig softmax() const {
     return {dtype,
+            arith == Arith::kTile64Ex2 ? attention::Exponential::kEx2
+                                       : attention::Exponential::kPortable,
             p32,
             softcap,
             sinks,

@@ -85,6 +85,10 @@ BROACH_DEVICE void softmax_band(Thread thread, const Params& params, const Prefi
   const int band = band_of(thread);
   const int first_key = tile * kConfig.tile_keys;
   const int last_key = first_key + kConfig.tile_keys - 1;
+  const float factor = attention::exponent_factor<kSoftmax>(params.attention);
+  // Ends below every maximum. With ex2 a NaN, which no maximum takes: -infinity times a negative
+  // scale would be the greatest; its p is replaced.
+  const float unseen_score = kSoftmax.is_ex2() ? float_of(0x7fffffffu) : -infinity();
   BROACH_UNROLL
   for (int r = 0; r < 2; ++r) {
     const KeyRange keys = keys_of(params, task, shared, band * 16 + lane / 4 + 8 * r);
@@ -105,7 +109,7 @@ BROACH_DEVICE void softmax_band(Thread thread, const Params& params, const Prefi
         BROACH_UNROLL
         for (int i = 0; i < 2; ++i) {
           if (!keys.holds(first_key + block * 8 + lane % 4 * 2 + i)) {
-            scores[block][2 * r + i] = -infinity();
+            scores[block][2 * r + i] = unseen_score;
           }
         }
       }
@@ -113,19 +117,43 @@ BROACH_DEVICE void softmax_band(Thread thread, const Params& params, const Prefi
     float most = -infinity();
     BROACH_UNROLL
     for (int block = 0; block < kKeyBlocks; ++block) {
-      most = larger(most, larger(scores[block][2 * r], scores[block][2 * r + 1]));
+      most =
+          larger(most, larger(attention::exponent_of<kSoftmax>(scores[block][2 * r], factor),
+                              attention::exponent_of<kSoftmax>(scores[block][2 * r + 1], factor)));
     }
     most = larger(most, shuffle_xor(thread, most, 1));
     most = larger(most, shuffle_xor(thread, most, 2));
     // Of a row that sees no key every p is exp(-infinity) = 0, whatever it is relative to.
     const float base = p.sees[r] ? TileSoftmax::base(rows.maximum[r], most) : 0.0f;
+    if constexpr (kSoftmax.is_ex2()) {
+      BROACH_UNROLL
+      for (int block = 0; block < kKeyBlocks; ++block) {
+        BROACH_UNROLL
+        for (int i = 0; i < 2; ++i) {
+          float& score = scores[block][2 * r + i];
+          score = attention::p_of<kSoftmax>(score, factor, base);
+        }
+      }
+      if (!whole) {
+        BROACH_UNROLL
+        for (int block = 0; block < kKeyBlocks; ++block) {
+          BROACH_UNROLL
+          for (int i = 0; i < 2; ++i) {
+            if (!keys.holds(first_key + block * 8 + lane % 4 * 2 + i)) {
+              scores[block][2 * r + i] = 0.0f;
+            }
+          }
+        }
+      }
+    }
     float sum = 0.0f;
     BROACH_UNROLL
     for (int block = 0; block < kKeyBlocks; ++block) {
       float values[2];
       BROACH_UNROLL
       for (int i = 0; i < 2; ++i) {
-        values[i] = attention::p_of<kSoftmax>(scores[block][2 * r + i], base);
+        const float score = scores[block][2 * r + i];
+        values[i] = kSoftmax.is_ex2() ? score : attention::p_of<kSoftmax>(score, factor, base);
       }
       const attention::SplitPPair halves = attention::split_p_pair<kSoftmax>(values[0], values[1]);
       const float pair = add_rn(values[0], values[1]);

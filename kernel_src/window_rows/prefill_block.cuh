@@ -45,7 +45,8 @@ BROACH_DEVICE void write_band(Thread thread, const Params& params, const Prefill
   for (int r = 0; r < 2; ++r) {
     float sink_rescale = 1.0f;
     if constexpr (kAddsSink) {
-      sink_rescale = attention::add_sink(rows.maximum[r], tensors.sinks[task.head], rows.sum[r]);
+      sink_rescale =
+          attention::add_sink<kSoftmax>(rows.maximum[r], tensors.sinks[task.head], rows.sum[r]);
     }
     float* const behind = staged + (lane / 4 + 8 * r) * kOutStride + kChunkColumns;
     if (lane % 4 == 0) {

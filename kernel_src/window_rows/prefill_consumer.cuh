@@ -100,7 +100,7 @@ struct Consumer {
       pass_turn(warpgroup);
     }
     finish_tile_scores(thread, p, shared, whole, tile_at(first), scores, most, rows);
-    softmax_tile<false>(thread, scores, most, pv, outputs.o[0][0], rows, p_of_tile);
+    softmax_tile<false>(thread, p, scores, most, pv, outputs.o[0][0], rows, p_of_tile);
 
     BROACH_ROLLED
     for (int i = first; i < last; ++i) {
@@ -140,7 +140,7 @@ struct Consumer {
       wgmma_wait<0>();
       wgmma_fence_accumulators(pv);
       release(thread);
-      softmax_tile<true>(thread, scores, most, pv, outputs.o[0][kChunks - 1], rows, p_of_tile);
+      softmax_tile<true>(thread, p, scores, most, pv, outputs.o[0][kChunks - 1], rows, p_of_tile);
     }
 
     wait(thread, tile_at(last), true);

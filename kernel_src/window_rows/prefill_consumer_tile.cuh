@@ -81,8 +81,19 @@ BROACH_DEVICE void finish_tile_scores(Thread thread, const Params& p, const Pipe
   BROACH_UNROLL
   for (int block = 0; block < kKeyBlocks; ++block) {
     BROACH_UNROLL
-    for (int e = 0; e < 4; ++e)
+    for (int e = 0; e < 4; ++e) {
       scores[block][e] = attention::score_of<kSoftmax>(p.attention, scores[block][e]);
+    }
+  }
+  const float factor = attention::nonzero_factor<kSoftmax>(p.attention);
+  if constexpr (kSoftmax.is_ex2()) {
+    if (attention::exponent_factor<kSoftmax>(p.attention) == 0.0f) {
+      BROACH_UNROLL
+      for (int block = 0; block < kKeyBlocks; ++block) {
+        BROACH_UNROLL
+        for (int e = 0; e < 4; ++e) scores[block][e] = mul_rn(scores[block][e], 0.0f);
+      }
+    }
   }
   rows.sees[0] = rows.sees[1] = true;
   if (!whole.holds(tile)) {
@@ -96,7 +107,7 @@ BROACH_DEVICE void finish_tile_scores(Thread thread, const Params& p, const Pipe
         BROACH_UNROLL
         for (int i = 0; i < 2; ++i) {
           if (!keys.holds(tile * kTileKeys + block * 8 + lane % 4 * 2 + i)) {
-            scores[block][2 * r + i] = -infinity();
+            scores[block][2 * r + i] = attention::unseen_score<kSoftmax>(factor);
           }
         }
       }
@@ -104,11 +115,13 @@ BROACH_DEVICE void finish_tile_scores(Thread thread, const Params& p, const Pipe
   }
   BROACH_UNROLL
   for (int r = 0; r < 2; ++r) {
-    most[r] = larger(scores[0][2 * r], scores[0][2 * r + 1]);
+    const auto pair = [&](int block) {
+      return larger(attention::exponent_of<kSoftmax>(scores[block][2 * r], factor),
+                    attention::exponent_of<kSoftmax>(scores[block][2 * r + 1], factor));
+    };
+    most[r] = pair(0);
     BROACH_UNROLL
-    for (int block = 1; block < kKeyBlocks; ++block) {
-      most[r] = larger(most[r], larger(scores[block][2 * r], scores[block][2 * r + 1]));
-    }
+    for (int block = 1; block < kKeyBlocks; ++block) most[r] = larger(most[r], pair(block));
     most[r] = larger(most[r], shuffle_xor(thread, most[r], 1));
     most[r] = larger(most[r], shuffle_xor(thread, most[r], 2));
   }
@@ -130,12 +143,12 @@ BROACH_DEVICE void rescale_part(const Rescale (&rescales)[2], const float (&pv)[
 
 /// P of one block of 8 keys, and its part of the rows' sums.
 template <int kBlock>
-BROACH_DEVICE void softmax_block(const float (&scores)[kKeyBlocks][4], const float (&base)[2],
-                                 float (&sums)[2], BandP& p_of_tile) {
+BROACH_DEVICE void softmax_block(const float (&scores)[kKeyBlocks][4], float factor,
+                                 const float (&base)[2], float (&sums)[2], BandP& p_of_tile) {
   BROACH_UNROLL
   for (int r = 0; r < 2; ++r) {
-    const float first = attention::p_of<kSoftmax>(scores[kBlock][2 * r], base[r]);
-    const float second = attention::p_of<kSoftmax>(scores[kBlock][2 * r + 1], base[r]);
+    const float first = attention::p_of<kSoftmax>(scores[kBlock][2 * r], factor, base[r]);
+    const float second = attention::p_of<kSoftmax>(scores[kBlock][2 * r + 1], factor, base[r]);
     const attention::SplitPPair halves = attention::split_p_pair<kSoftmax>(first, second);
     const float pair = add_rn(first, second);
     sums[r] = kBlock == 0 ? pair : add_rn(sums[r], pair);
@@ -148,18 +161,20 @@ BROACH_DEVICE void softmax_block(const float (&scores)[kKeyBlocks][4], const flo
 /// Exponentials of a tile, with the rescaling of the chunk before strewn in: it fills the issue
 /// slots that they leave.
 template <bool kRescales>
-BROACH_DEVICE void softmax_tile(Thread thread, const float (&scores)[kKeyBlocks][4],
-                                const float (&most)[2], const float (&pv)[kChunkBlocks][4],
-                                float (&o)[kChunkBlocks][4], LaneRows& rows, BandP& p_of_tile) {
+BROACH_DEVICE void softmax_tile(Thread thread, const Params& p,
+                                const float (&scores)[kKeyBlocks][4], const float (&most)[2],
+                                const float (&pv)[kChunkBlocks][4], float (&o)[kChunkBlocks][4],
+                                LaneRows& rows, BandP& p_of_tile) {
   const Rescale before[2] = {p_of_tile.rescales[0], p_of_tile.rescales[1]};
+  const float factor = attention::nonzero_factor<kSoftmax>(p.attention);
   float base[2];
   float sums[2];
   BROACH_UNROLL
   for (int r = 0; r < 2; ++r) {
     base[r] = rows.sees[r] ? TileSoftmax::base(rows.band.maximum[r], most[r]) : 0.0f;
   }
-#define BROACH_SOFTMAX_BLOCK(n)                    \
-  softmax_block<n>(scores, base, sums, p_of_tile); \
+#define BROACH_SOFTMAX_BLOCK(n)                            \
+  softmax_block<n>(scores, factor, base, sums, p_of_tile); \
   if constexpr (kRescales) rescale_part<n, kKeyBlocks>(before, pv, o)
   BROACH_SOFTMAX_BLOCK(0);
   BROACH_SOFTMAX_BLOCK(1);

@@ -53,7 +53,8 @@ BROACH_DEVICE bool store_band(Thread thread, const Params& p, const PrefillTask&
     float maximum = rows.maximum[r];
     sums[r] = rows.sum[r];
     if constexpr (kAddsSink) {
-      sink_rescales[r] = attention::add_sink(maximum, p.attention.sinks[task.head], sums[r]);
+      sink_rescales[r] =
+          attention::add_sink<kSoftmax>(maximum, p.attention.sinks[task.head], sums[r]);
     }
     if (band_of(thread) * 16 + lane / 4 + 8 * r >= task.rows) continue;
     unsigned least = 0x7fffffffu;

@@ -9,6 +9,8 @@
 //   pv_t  = chain of k16 MMA steps over the tile's keys, from 0; with p32 each step hi, then lo
 //   M' = max(M, m_t)   a = exp(M - M')   b = exp(m_t - M')   l = l a + l_t b   o = o a + pv_t b
 //
+// tile64_ex2: tile64 with the special-function unit's exponential (attention/softmax.cuh)
+//
 // mma32
 //   dot_j = (slice_0 + slice_1) + ..., each a chain of k16 MMA steps over 128 dims, from 0
 //   s_j   = scale * dot_j, then c tanh(s / c)
@@ -46,6 +48,9 @@ struct Softmax<Arith::kTile64> {
     return attention::tile_rescale<kSoftmax>(maximum, tile_maximum);
   }
 };
+
+template <>
+struct Softmax<Arith::kTile64Ex2> : Softmax<Arith::kTile64> {};
 
 template <>
 struct Softmax<Arith::kMma32> {

@@ -179,7 +179,7 @@ BROACH_DEVICE void combine_heads(Thread thread, const Params& p, int row, int kv
   if (index < heads) {
     shared.sink_rescale[index] = 1.0f;
     if constexpr (kAddsSink) {
-      shared.sink_rescale[index] = attention::add_sink(
+      shared.sink_rescale[index] = attention::add_sink<kSoftmax>(
           shared.running[index], p.attention.sinks[kv_head * ratio + first_head + index],
           shared.totals[index]);
     }

@@ -1,6 +1,6 @@
 #pragma once
 
-// window_rows decode, arith=tile64 (softmax.cuh has the mathematics).
+// window_rows decode, arith=tile64 and tile64_ex2 (softmax.cuh has the mathematics).
 //
 // Block: one (row, KV head, split of its tiles); grid = splits x KV heads x rows. Keys are the
 // MMA's M side (16 a warp), the KV head's query heads its N side, padded to blocks of 8 columns. P
@@ -109,16 +109,20 @@ BROACH_DEVICE void finish_scores(Thread thread, const Params& p, const DecodeTas
   const int warp = static_cast<int>(thread.warp());
   const int lane = static_cast<int>(thread.lane());
   const int key = tile * kConfig.tile_keys + warp % 4 * 16 + lane / 4;
+  const float factor = attention::exponent_factor<kSoftmax>(p.attention);
   BROACH_UNROLL
   for (int i = 0; i < kScoreBlocks; ++i) {
+    float exponents[4];
     BROACH_UNROLL
     for (int e = 0; e < 4; ++e) {
       const bool seen = task.keys.holds(key + e / 2 * 8);
-      dots[i][e] = seen ? attention::score_of<kSoftmax>(p.attention, dots[i][e]) : -infinity();
+      const float score = attention::score_of<kSoftmax>(p.attention, dots[i][e]);
+      exponents[e] = seen ? attention::exponent_of<kSoftmax>(score, factor) : -infinity();
+      dots[i][e] = kSoftmax.is_ex2() ? score : exponents[e];
     }
     BROACH_UNROLL
     for (int column = 0; column < 2; ++column) {
-      float most = larger(dots[i][column], dots[i][column + 2]);
+      float most = larger(exponents[column], exponents[column + 2]);
       BROACH_UNROLL
       for (unsigned mask = 4; mask < 32; mask *= 2) {
         most = larger(most, shuffle_xor(thread, most, mask));
@@ -135,18 +139,23 @@ BROACH_DEVICE float tile_maximum(const DecodeShared& shared, int head) {
 }
 
 /// Leaves P of this warp's keys in shared memory, fp32 for the sum and 16-bit for P x V.
-BROACH_DEVICE void softmax_tile(Thread thread, DecodeShared& shared,
-                                const float (&scores)[kScoreBlocks][4]) {
+BROACH_DEVICE void softmax_tile(Thread thread, const Params& params,
+                                [[maybe_unused]] const DecodeTask& task, [[maybe_unused]] int tile,
+                                DecodeShared& shared, const float (&scores)[kScoreBlocks][4]) {
   const int warp = static_cast<int>(thread.warp());
   const int lane = static_cast<int>(thread.lane());
+  const float factor = attention::exponent_factor<kSoftmax>(params.attention);
   BROACH_UNROLL
   for (int i = 0; i < kScoreBlocks; ++i) {
     BROACH_UNROLL
     for (int e = 0; e < 4; ++e) {
       const int head = (warp / 4 * kScoreBlocks + i) * 8 + lane % 4 * 2 + e % 2;
-      const int at = head * kPStride + warp % 4 * 16 + lane / 4 + e / 2 * 8;
-      const float base = tile_maximum(shared, head);
-      const float p = attention::p_of<kSoftmax>(scores[i][e], base);
+      const int key = warp % 4 * 16 + lane / 4 + e / 2 * 8;
+      const int at = head * kPStride + key;
+      float p = attention::p_of<kSoftmax>(scores[i][e], factor, tile_maximum(shared, head));
+      if constexpr (kSoftmax.is_ex2()) {
+        if (!task.keys.holds(tile * kConfig.tile_keys + key)) p = 0.0f;
+      }
       const attention::SplitP halves = attention::split_p<kSoftmax>(p);
       shared.p[at] = p;
       shared.p16[0][at] = halves.high;
@@ -276,7 +285,8 @@ struct OnlineSoftmax {
     if (warp < kConfig.head_blocks && lane % 4 == 0) {
       const int head = warp * 8 + lane / 4;
       if (kAddsSink && head < ratio) {
-        attention::add_sink(sum_maximum, p.attention.sinks[task.kv_head * ratio + head], sum);
+        attention::add_sink<kSoftmax>(sum_maximum, p.attention.sinks[task.kv_head * ratio + head],
+                                      sum);
       }
       shared.sums[head] = sum;
       shared.redo[head] = 0;
@@ -322,7 +332,7 @@ struct OnlineSoftmax {
         float sink_rescale = 1.0f;
         if constexpr (kAddsSink) {
           float unused = 0.0f;
-          sink_rescale = attention::add_sink(
+          sink_rescale = attention::add_sink<kSoftmax>(
               maximum[block][column], p.attention.sinks[task.kv_head * ratio + head], unused);
         }
         BROACH_UNROLL
@@ -391,7 +401,7 @@ BROACH_DEVICE void decode_tiles(Thread thread, const Params& p, const DecodeTask
     }
     finish_scores(thread, p, task, tile, shared, scores);
     sync_block(thread);
-    softmax_tile(thread, shared, scores);
+    softmax_tile(thread, p, task, tile, shared, scores);
     if (is_one_cta) online.begin_tile(thread, shared);
     BROACH_ROLLED
     for (int stage = 0; stage < kStagesOfK; ++stage) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// window_rows prefill, arith=tile64 (softmax.cuh has the mathematics), multiplied by warps. Blocks
-// as in prefill_block.cuh. Chips: sm_80 and later, and the host.
+// window_rows prefill, arith=tile64 and tile64_ex2 (softmax.cuh has the mathematics), multiplied by
+// warps. Blocks as in prefill_block.cuh. Chips: sm_80 and later, and the host.
 
 #include "window_rows/prefill_block.cuh"
 #include "window_rows/prefill_warp.cuh"

@@ -1,7 +1,7 @@
 #pragma once
 
-// window_rows prefill, arith=tile64, multiplied by warpgroups: tile64_prefill.cuh's bits. Chips:
-// sm_90a.
+// window_rows prefill, arith=tile64 and tile64_ex2, multiplied by warpgroups: tile64_prefill.cuh's
+// bits. Chips: sm_90a.
 
 #include "window_rows/prefill_block.cuh"
 #include "window_rows/prefill_warpgroup.cuh"

@@ -26,6 +26,7 @@ static_assert(static_cast<int>(Switch::kOn) == BROACH_ON);
 static_assert(static_cast<int>(Arith::kChunk256) == BROACH_ARITH_CHUNK256);
 static_assert(static_cast<int>(Arith::kTile64) == BROACH_ARITH_TILE64);
 static_assert(static_cast<int>(Arith::kMma32) == BROACH_ARITH_MMA32);
+static_assert(static_cast<int>(Arith::kTile64Ex2) == BROACH_ARITH_TILE64_EX2);
 static_assert(static_cast<int>(KvLayoutKind::kRing) == BROACH_KV_RING);
 static_assert(static_cast<int>(KvLayoutKind::kPaged) == BROACH_KV_PAGED);
 
@@ -54,7 +55,7 @@ Result<WindowRowsShape> shape_from(const broach_window_rows_shape* shape) {
   read(from->kv_layout, KvLayoutKind::kPaged, "broach_window_rows_shape.kv_layout",
        to.kv_layout.kind);
   read(from->dtype, Dtype::kF16, "broach_window_rows_shape.dtype", to.dtype);
-  read(from->arith, Arith::kMma32, "broach_window_rows_shape.arith", to.arith);
+  read(from->arith, Arith::kTile64Ex2, "broach_window_rows_shape.arith", to.arith);
   read(from->p32, Switch::kOn, "broach_window_rows_shape.p32", to.p32);
   read(from->softcap, Switch::kOn, "broach_window_rows_shape.softcap", to.softcap);
   read(from->sinks, Switch::kOn, "broach_window_rows_shape.sinks", to.sinks);

@@ -12,7 +12,7 @@ Result<std::unique_ptr<const DecodeLaunch>> make_decode_launch(const WindowRowsS
   if (shape.form == Form::kDecode && shape.arith == Arith::kChunk256) {
     return make_chunk256_launch(shape, plan, module);
   }
-  if (shape.form == Form::kDecode && shape.arith == Arith::kTile64) {
+  if (shape.form == Form::kDecode && is_tile64(shape.arith)) {
     return make_tile64_launch(shape, plan, module, multiprocessors);
   }
   return Error{ErrorCode::kInternal, "no decode is launched by the plan of " + plan.shape_json, {}};

@@ -32,6 +32,7 @@ class WindowRowsFamily final : public Family {
       case Arith::kChunk256:
         return render_window_rows_chunk256(shape, served.target(), variant);
       case Arith::kTile64:
+      case Arith::kTile64Ex2:
         return render_window_rows_tile64(shape, served.target(), variant);
       case Arith::kMma32:
         return render_window_rows_mma32(shape, served.target(), variant);

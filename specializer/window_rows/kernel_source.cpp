@@ -30,6 +30,8 @@ std::string_view arith_enumerator(Arith arith) {
       return "kChunk256";
     case Arith::kMma32:
       return "kMma32";
+    case Arith::kTile64Ex2:
+      return "kTile64Ex2";
     case Arith::kTile64:
     case Arith::kDefault:
       return "kTile64";

@@ -55,13 +55,12 @@ Result<WindowRowsShape> read(const Json& fields, Form form) {
   return typed;
 }
 
-// A prefill with what may differ as in the decode. By default both are tile64 where a prefill is
-// served at all.
+// A prefill with what may differ as in the decode. By default both are the target's tile64, whose
+// name alone does not say which: a default and a name differ.
 WindowRowsShape levelled(WindowRowsShape shape) {
   shape.form = Form::kDecode;
   shape.kv_layout = {};
   shape.checked = Switch::kOff;
-  if (shape.arith == Arith::kDefault) shape.arith = Arith::kTile64;
   return shape;
 }
 

@@ -55,19 +55,22 @@ Result<void> check_layout(const WindowRowsShape& shape) {
 
 Result<void> check_form(const WindowRowsShape& shape) {
   // chunk256 keeps P in fp32 throughout; tile64's decode gives the prefill's bits, p32 included.
-  if (shape.form == Form::kDecode && shape.p32 == Switch::kOn && shape.arith != Arith::kTile64 &&
+  if (shape.form == Form::kDecode && shape.p32 == Switch::kOn && !is_tile64(shape.arith) &&
       shape.arith != Arith::kDefault) {
     return refused(ErrorCode::kInvalidArgument,
-                   "p32=on applies to form=prefill and to form=decode arith=tile64; form=decode "
-                   "works with p32=off");
+                   "p32=on applies to form=prefill and to form=decode arith=tile64 or "
+                   "tile64_ex2; other decodes work with p32=off");
   }
   if (shape.form == Form::kPrefill && shape.arith == Arith::kChunk256) {
-    return refused(ErrorCode::kInvalidArgument,
-                   "arith=chunk256 is a decode arithmetic; form=prefill needs tile64 or mma32");
+    return refused(
+        ErrorCode::kInvalidArgument,
+        "arith=chunk256 is a decode arithmetic; form=prefill needs tile64, tile64_ex2 or "
+        "mma32");
   }
   if (shape.form == Form::kDecode && shape.arith == Arith::kMma32) {
     return refused(ErrorCode::kInvalidArgument,
-                   "arith=mma32 is a prefill arithmetic; form=decode needs chunk256 or tile64");
+                   "arith=mma32 is a prefill arithmetic; form=decode needs chunk256, tile64 or "
+                   "tile64_ex2");
   }
   return {};
 }
@@ -86,9 +89,15 @@ constexpr Kernel kKernels[] = {
     {Form::kDecode, Arith::kTile64, KvLayoutKind::kLinear},
     {Form::kDecode, Arith::kTile64, KvLayoutKind::kRing},
     {Form::kDecode, Arith::kTile64, KvLayoutKind::kPaged},
+    {Form::kDecode, Arith::kTile64Ex2, KvLayoutKind::kLinear},
+    {Form::kDecode, Arith::kTile64Ex2, KvLayoutKind::kRing},
+    {Form::kDecode, Arith::kTile64Ex2, KvLayoutKind::kPaged},
     {Form::kPrefill, Arith::kTile64, KvLayoutKind::kLinear},
     {Form::kPrefill, Arith::kTile64, KvLayoutKind::kRing},
     {Form::kPrefill, Arith::kTile64, KvLayoutKind::kPaged},
+    {Form::kPrefill, Arith::kTile64Ex2, KvLayoutKind::kLinear},
+    {Form::kPrefill, Arith::kTile64Ex2, KvLayoutKind::kRing},
+    {Form::kPrefill, Arith::kTile64Ex2, KvLayoutKind::kPaged},
     {Form::kPrefill, Arith::kMma32, KvLayoutKind::kLinear},
     {Form::kPrefill, Arith::kMma32, KvLayoutKind::kRing},
     {Form::kPrefill, Arith::kMma32, KvLayoutKind::kPaged},
@@ -99,7 +108,15 @@ bool has_steps(const Target& target) {
   return target.mma_step == MmaStep::kTwoK8 || target.mma_step == MmaStep::kOneK16;
 }
 
+// tile64_ex2's bits are those of a special-function unit whose results are known over every input
+// (kernel_src/common/sfu_model.cuh): sm_90's, and the host that models it with sm_90's step.
+bool has_known_ex2(const Target& target) {
+  if (target.mma_step != MmaStep::kOneK16) return false;
+  return target.vendor == Vendor::kHost || target.arch == "sm_90a" || target.arch == "sm_90";
+}
+
 bool runs_on(const Kernel& kernel, const Target& target) {
+  if (kernel.arith == Arith::kTile64Ex2) return has_known_ex2(target);
   return kernel.arith == Arith::kChunk256 || has_steps(target);
 }
 
@@ -117,6 +134,7 @@ std::string existing(const Target& target) {
 Arith default_arith(Form form, const Target& target) {
   // A decode gives its prefill's bits wherever the prefill's arithmetic has a kernel.
   const bool is_prefill = form == Form::kPrefill;
+  if (has_known_ex2(target)) return Arith::kTile64Ex2;
   return is_prefill || has_steps(target) ? Arith::kTile64 : Arith::kChunk256;
 }
 

@@ -14,7 +14,8 @@ namespace window_rows {
 
 inline constexpr Choice kFormChoices[] = {{"decode"}, {"prefill"}};
 inline constexpr Alias kFormAliases[] = {{"prompt", "prefill"}};
-inline constexpr Choice kArithChoices[] = {{"default"}, {"chunk256"}, {"tile64"}, {"mma32"}};
+inline constexpr Choice kArithChoices[] = {
+    {"default"}, {"chunk256"}, {"tile64"}, {"mma32"}, {"tile64_ex2"}};
 
 /// The parameters of a shape. What the generic kernel takes at run time is no part of its plan: one
 /// binary serves every value.
@@ -60,6 +61,7 @@ constexpr std::string_view name_of(Arith arith) noexcept {
 static_assert(name_of(Form::kPrefill) == "prefill");
 static_assert(name_of(Arith::kChunk256) == "chunk256");
 static_assert(name_of(Arith::kTile64) == "tile64");
+static_assert(name_of(Arith::kTile64Ex2) == "tile64_ex2");
 static_assert(name_of(Arith::kMma32) == "mma32");
 
 }  // namespace broach::specializer

@@ -55,7 +55,7 @@ TEST_CASE("a shape has one operator, however it is spelled", "[runtime]") {
   auto runtime = Runtime::create(options_in(dir));
   REQUIRE(runtime);
   WindowRowsShape named = small_shape();
-  named.arith = Arith::kTile64;
+  named.arith = Arith::kTile64Ex2;
   REQUIRE(window_rows_decode(*runtime, named));
   WindowRowsShape by_default = named;
   by_default.arith = Arith::kDefault;
@@ -133,7 +133,7 @@ TEST_CASE("while the stream captures a loaded shape is served and a new one refu
   const auto state = state_on(device, dir);
   device->captures = true;
   WindowRowsShape named = small_shape();
-  named.arith = Arith::kTile64;  // What a default is on the host.
+  named.arith = Arith::kTile64Ex2;  // What a default is on the host.
   const auto refused = runtime::window_rows_decode(*state, named);
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == ErrorCode::kCapturing);

@@ -194,9 +194,8 @@ TEST_CASE("one generic plan serves every window, ratio and layout", "[specialize
 TEST_CASE("warpgroups multiply sm_90a's specialised tile64 prefills of whole panels, and no others",
           "[specializer][plan]") {
   const auto warpgroups_multiply = [](const Plan& made) {
-    return std::any_of(made.sources.begin(), made.sources.end(), [](const SourceFile& file) {
-      return file.name == "tiles/wgmma.cuh";
-    });
+    return std::any_of(made.sources.begin(), made.sources.end(),
+                       [](const SourceFile& file) { return file.name == "tiles/wgmma.cuh"; });
   };
   struct Row {
     std::string target;

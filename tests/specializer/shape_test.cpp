@@ -39,6 +39,8 @@ TEST_CASE("every head_dim and ratio of the shape table is served in each form an
   for (const auto& [form, arith] : {std::pair{Form::kDecode, Arith::kChunk256},
                                     {Form::kDecode, Arith::kTile64},
                                     {Form::kPrefill, Arith::kTile64},
+                                    {Form::kDecode, Arith::kTile64Ex2},
+                                    {Form::kPrefill, Arith::kTile64Ex2},
                                     {Form::kPrefill, Arith::kMma32}}) {
     shape.form = form;
     shape.arith = arith;
@@ -126,6 +128,31 @@ TEST_CASE("tile64 and mma32 need a chip with mma.sync's step, or the host that m
     CHECK(served.error().code == ErrorCode::kUnsupported);
     CHECK_FALSE(has(served.error().message, arith + " kv_layout=linear"));
   }
+}
+
+TEST_CASE("tile64_ex2 needs a chip whose exponential is known, or the host that models it",
+          "[specializer][shape]") {
+  const std::string form = GENERATE("decode", "prefill");
+  const auto shape = parse_window_rows({"head_dim=256", "gqa_ratio=2", "kv_layout=paged(64)",
+                                        "form=" + form, "arith=tile64_ex2", "p32=on"});
+  REQUIRE(shape);
+  for (const std::string_view name : {"sm_90a", "sm_90", "host"}) {
+    const auto served = serve(*shape, *parse_target(name));
+    CHECK(served);
+    // It is the default there.
+    WindowRowsShape by_default = *shape;
+    by_default.arith = Arith::kDefault;
+    CHECK(resolved(by_default, *parse_target(name)).arith == Arith::kTile64Ex2);
+  }
+  for (const std::string_view name : {"sm_80", "sm_89", "sm_100a", "sm_121a", "gfx1100"}) {
+    const auto served = serve(*shape, *parse_target(name));
+    REQUIRE_FALSE(served);
+    CHECK(served.error().code == ErrorCode::kUnsupported);
+    CHECK(has(served.error().message, "arith=tile64_ex2"));
+  }
+  WindowRowsShape on_sm_80 = *shape;
+  on_sm_80.arith = Arith::kDefault;
+  CHECK(resolved(on_sm_80, *parse_target("sm_80")).arith == Arith::kTile64);
 }
 
 TEST_CASE("a default arithmetic resolves to a named one and nothing else changes",

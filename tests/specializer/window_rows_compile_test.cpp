@@ -20,10 +20,10 @@ struct Kernel {
   Form form;
   Arith arith;
 };
-constexpr Kernel kKernels[] = {{Form::kDecode, Arith::kChunk256},
-                               {Form::kDecode, Arith::kTile64},
-                               {Form::kPrefill, Arith::kTile64},
-                               {Form::kPrefill, Arith::kMma32}};
+constexpr Kernel kKernels[] = {
+    {Form::kDecode, Arith::kChunk256},   {Form::kDecode, Arith::kTile64},
+    {Form::kPrefill, Arith::kTile64},    {Form::kDecode, Arith::kTile64Ex2},
+    {Form::kPrefill, Arith::kTile64Ex2}, {Form::kPrefill, Arith::kMma32}};
 
 WindowRowsShape shape_of(const Kernel& kernel, std::uint32_t head_dim) {
   WindowRowsShape shape;

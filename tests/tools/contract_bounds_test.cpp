@@ -84,6 +84,13 @@ const Table kTable[] = {
      [](double b) { return Moved{.score0 = 7 * b, .score1 = -7 * b}; }},
     {"score_relative", &FormBounds::score_relative, 2, 2, 1, -1, 0,
      [](double b) { return Moved{.score0 = 2 * b, .score1 = -2 * b}; }},
+    {"factor_relative", &FormBounds::factor_relative, 2, 2, 1, -1, 0,
+     [](double b) { return Moved{.score0 = 2 * b, .score1 = -2 * b}; }},
+    {"factor_relative of a capped score", &FormBounds::factor_relative, 2, 2, 1, -1, 4,
+     [](double b) {
+       const double s = 4 * std::tanh(0.5);
+       return Moved{.score0 = s * b, .score1 = -s * b};
+     }},
     {"tanh_relative", &FormBounds::tanh_relative, 2, 2, 1, -1, 4,
      [](double b) {
        const double s = 4 * std::tanh(0.5);
@@ -288,7 +295,7 @@ TEST_CASE("P's representation is its type's unit, or its square with two halves"
                            {Dtype::kF16, Switch::kOff, 0x1p-11, 0x1p-25, 1},
                            {Dtype::kF16, Switch::kOn, 0x1p-22, 0x1p-25, 2}};
   for (const Row& row : kRows) {
-    for (const Arith arith : {Arith::kTile64, Arith::kMma32}) {
+    for (const Arith arith : {Arith::kTile64, Arith::kTile64Ex2, Arith::kMma32}) {
       WindowRowsShape shape = shape_of(arith, 64);
       shape.dtype = row.dtype;
       shape.p32 = row.p32;
@@ -323,6 +330,41 @@ TEST_CASE("tile64's bounds count what its page says", "[tools][contract][bounds]
   CHECK(roundings(bounds.denominator_chain) == Approx(1 + 7 + 2 + 1 + 17 + 1));
 }
 
+TEST_CASE("tile64_ex2's bounds are tile64's but for its factor", "[tools][contract][bounds]") {
+  WindowRowsShape shape = shape_of(Arith::kTile64Ex2, 512);
+  const FormBounds tile64 = tile64_bounds(shape, 17);
+  FormBounds bounds = tile64_ex2_bounds(shape, 17);
+  CHECK(bounds.numerator_chain == tile64.numerator_chain);
+  CHECK(bounds.denominator_chain == tile64.denominator_chain);
+  CHECK(bounds.exponential == tile64.exponential);
+  // The scale is in the factor, and no score is rounded.
+  CHECK(bounds.score_relative == 0);
+  CHECK(bounds.factor_relative == 1.25 * kFloatUnit);
+  CHECK(bounds.greatest_p == kFloatUnit);
+  CHECK(bounds.underflow == 8 * 0x1p-126);
+  shape.softcap = Switch::kOn;
+  bounds = tile64_ex2_bounds(shape, 17);
+  CHECK(bounds.score_relative == kFloatUnit);
+  CHECK(bounds.factor_relative == 0.25 * kFloatUnit);
+  // log2(e) as fp32 is that near.
+  constexpr double kLog2E = 1.4426950408889634;
+  CHECK(std::abs(0x1.715476p+0 / kLog2E - 1) < 0.225 * kFloatUnit);
+}
+
+TEST_CASE("the rounding of a maximum lets P's absolute error weigh more",
+          "[tools][contract][bounds]") {
+  // Scores of 40: P of the greatest is 2^-(40 log2(e) 2^-8) of 1 at the least.
+  const RowView view = two_keys(40, 40, 1, -1);
+  FormBounds bounds;
+  bounds.p_absolute = kBound;
+  const auto by = [](double b) { return Moved{.p_added = b}; };
+  CHECK_FALSE(allows(view, bounds, 40, 40, by(1.05 * kBound)));
+  bounds.greatest_p = 0x1p-8;
+  const double grown = kBound * std::exp2(40 * 1.4426950408889634 * 0x1p-8);
+  CHECK(allows(view, bounds, 40, 40, by(0.99 * grown)));
+  CHECK_FALSE(allows(view, bounds, 40, 40, by(1.01 * grown)));
+}
+
 TEST_CASE("mma32's bounds count what its page says", "[tools][contract][bounds]") {
   const auto roundings = [](double bound) { return bound / kFloatUnit / (1 + bound); };
   // Sums of slices of 128 dims: none, one, one, three.
@@ -353,8 +395,10 @@ TEST_CASE("mma32's bounds count what its page says", "[tools][contract][bounds]"
 
 TEST_CASE("a row's bounds count the pieces that its keys touch", "[tools][contract][bounds]") {
   // Two keys, in one piece or astride an edge of two.
-  for (const auto& [arith, piece] :
-       {std::pair{Arith::kChunk256, 256}, {Arith::kTile64, 64}, {Arith::kMma32, 32}}) {
+  for (const auto& [arith, piece] : {std::pair{Arith::kChunk256, 256},
+                                     {Arith::kTile64, 64},
+                                     {Arith::kTile64Ex2, 64},
+                                     {Arith::kMma32, 32}}) {
     CAPTURE(piece);
     const WindowRowsShape shape = shape_of(arith, 64);
     const auto within = bounds_of(shape, piece - 2, 2);

@@ -100,7 +100,7 @@ TEST_CASE("a control that cannot change a shape's kernel is refused with what it
     CHECK(plan.error().message.find(name) != std::string::npos);
     CHECK(plan.error().message.ends_with("it needs " + std::string(needed)));
   }
-  CHECK(refused == 15);
+  CHECK(refused == 23);
   // A generic kernel reads window and layout at run time.
   const WindowRowsShape plain = [] {
     WindowRowsShape shape;

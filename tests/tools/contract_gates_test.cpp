@@ -246,6 +246,8 @@ TEST_CASE("a checked build is pinned to the bits of the build without checks",
   CHECK(seen == std::set<std::pair<Form, Arith>>{{Form::kDecode, Arith::kChunk256},
                                                  {Form::kDecode, Arith::kTile64},
                                                  {Form::kPrefill, Arith::kTile64},
+                                                 {Form::kDecode, Arith::kTile64Ex2},
+                                                 {Form::kPrefill, Arith::kTile64Ex2},
                                                  {Form::kPrefill, Arith::kMma32}});
 }
 

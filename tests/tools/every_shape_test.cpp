@@ -32,10 +32,10 @@ struct Served {
   Form form;
   Arith arith;
 };
-constexpr Served kServed[] = {{Form::kDecode, Arith::kChunk256},
-                              {Form::kDecode, Arith::kTile64},
-                              {Form::kPrefill, Arith::kTile64},
-                              {Form::kPrefill, Arith::kMma32}};
+constexpr Served kServed[] = {
+    {Form::kDecode, Arith::kChunk256},   {Form::kDecode, Arith::kTile64},
+    {Form::kPrefill, Arith::kTile64},    {Form::kDecode, Arith::kTile64Ex2},
+    {Form::kPrefill, Arith::kTile64Ex2}, {Form::kPrefill, Arith::kMma32}};
 
 Switch on_where(bool condition) { return condition ? Switch::kOn : Switch::kOff; }
 

@@ -80,7 +80,7 @@ TEST_CASE("a prefill runs on the host and every output is in range", "[tools][ru
     check_report(json);
     CHECK(json["checked"] == 70 * 4 * 64);
     CHECK(json["shape"]["form"] == "prefill");
-    CHECK(json["shape"]["arith"] == "tile64");
+    CHECK(json["shape"]["arith"] == "tile64_ex2");
   };
   check_run(run("", "70", {"--p0", "0"}));
   check_run(run("", "70", {"--p0", "300", "--hi", "9:33"}));  // The ring's end lies in the window.

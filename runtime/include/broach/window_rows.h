@@ -18,7 +18,8 @@ enum {
   BROACH_ARITH_DEFAULT = 0,
   BROACH_ARITH_CHUNK256 = 1,
   BROACH_ARITH_TILE64 = 2,
-  BROACH_ARITH_MMA32 = 3
+  BROACH_ARITH_MMA32 = 3,
+  BROACH_ARITH_TILE64_EX2 = 4 /* tile64 with sm_90's exponential: sm_90a, sm_90, the host. */
 };
 
 /* What both operators of a layer are specialised for. */

@@ -22,7 +22,12 @@ enum class Form : std::uint8_t { kDecode, kPrefill };
 /// The named arithmetic of a window_rows kernel. `kDefault` is the target's own choice.
 ///
 /// Source:  docs/families/window_rows.md.
-enum class Arith : std::uint8_t { kDefault, kChunk256, kTile64, kMma32 };
+enum class Arith : std::uint8_t { kDefault, kChunk256, kTile64, kMma32, kTile64Ex2 };
+
+/// Whether an arithmetic is tile64 with either exponential: one structure, its own bits each.
+constexpr bool is_tile64(Arith arith) noexcept {
+  return arith == Arith::kTile64 || arith == Arith::kTile64Ex2;
+}
 
 /// What one window_rows kernel is specialised for: sliding-window or full GQA attention.
 ///

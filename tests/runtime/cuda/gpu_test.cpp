@@ -37,6 +37,8 @@ std::vector<WindowRowsShape> all_shapes() {
   for (const auto& [form, arith] : {std::pair{Form::kDecode, Arith::kChunk256},
                                     {Form::kDecode, Arith::kTile64},
                                     {Form::kPrefill, Arith::kTile64},
+                                    {Form::kDecode, Arith::kTile64Ex2},
+                                    {Form::kPrefill, Arith::kTile64Ex2},
                                     {Form::kPrefill, Arith::kMma32}}) {
     for (const std::uint32_t head_dim : {64U, 80U, 96U, 112U, 128U, 192U, 256U, 512U}) {
       for (const std::uint32_t gqa_ratio : {1U, 2U, 3U, 5U, 7U, 8U, 12U, 16U, 32U}) {

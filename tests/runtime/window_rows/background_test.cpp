@@ -111,10 +111,10 @@ TEST_CASE("both forms are served by one generic kernel, then promoted to the sam
 
   const auto first = operator_of(*state, shapes[0]);
   REQUIRE(first);
-  CHECK(first->shape.arith == Arith::kTile64);
+  CHECK(first->shape.arith == Arith::kTile64Ex2);
   const runtime::Operator* const first_state = state_of(*first);
   REQUIRE(first_state->serving == first_state->first.launch.get());
-  const PrefillProblem problem(shapes[0], {{200, 66}, {31, 5}});
+  const PrefillProblem problem(first->shape, {{200, 66}, {31, 5}});
   const auto generic = outputs(problem, *device, *first);
   CHECK(generic == expected(problem));
   gate.set_value();
@@ -128,7 +128,7 @@ TEST_CASE("both forms are served by one generic kernel, then promoted to the sam
     const auto op = operator_of(*state, shapes[i]);
     REQUIRE(op);
     CHECK(state_of(*op)->first.key == first_state->first.key);
-    const PrefillProblem other(shapes[i], {{200, 66}, {31, 5}});
+    const PrefillProblem other(op->shape, {{200, 66}, {31, 5}});
     CHECK(outputs(other, *device, *op) == expected(other));
     state->background.drain();
     CHECK(outputs(other, *device, *op) == expected(other));

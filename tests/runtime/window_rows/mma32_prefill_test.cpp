@@ -80,11 +80,11 @@ TEST_CASE("an mma32 prefill on sm_80's step gives the reference's bits on that s
 TEST_CASE("each planted fault of mma32's prefill changes bits", "[runtime][mma32]") {
   WindowRowsShape shape = shape_of(64, 2, 150, {KvLayoutKind::kPaged, 24}, Switch::kOn);
   shape.sinks = Switch::kOn;
-  PrefillProblem problem(shape, {{250, 64}});  // Two tiles fold to the same bits either way.
+  PrefillProblem problem(shape, {{250, 64}}, 2);  // Two tiles combine to the same bits either way.
   problem.add_image();
-  const std::string control =
-      GENERATE("window_early", "combine_reversed", "rescale_dropped", "p_rounded",
-               "low_half_dropped", "hi_ignored", "sink_left_out", "page_off_by_one");
+  const std::string control = GENERATE(
+      "window_early", "combine_reversed", "rescale_dropped", "p_rounded", "low_half_dropped",
+      "hi_ignored", "sink_left_out", "page_off_by_one", "ratio_off_by_one", "output_toward_zero");
   CAPTURE(control);
   const PrefillKernel kernel(shape, {control, Switch::kOff});
   CHECK(differences(problem.run(kernel, problem.whole()), problem.expected<Reference>()) > 0);

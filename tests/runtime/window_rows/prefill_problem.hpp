@@ -252,6 +252,7 @@ class PrefillProblem {
     reference.scale = kScale;
     reference.softcap = kSoftcap;
     reference.two_k8 = two_k8;
+    if constexpr (requires { reference.ex2; }) reference.ex2 = shape_.arith == Arith::kTile64Ex2;
     std::vector<std::uint16_t> out;
     for (std::size_t s = 0; s < sequences_.size(); ++s) {
       for (int i = 0; i < sequences_[s].rows; ++i) {

@@ -62,7 +62,7 @@ struct Planted {
 }  // namespace
 
 TEST_CASE("a prefill's bits do not depend on how it is cut", "[runtime][prefill_promises]") {
-  const Arith arith = GENERATE(Arith::kTile64, Arith::kMma32);
+  const Arith arith = GENERATE(Arith::kTile64, Arith::kTile64Ex2, Arith::kMma32);
   const Switch p32 = GENERATE(Switch::kOff, Switch::kOn);
   const PrefillProblem problem(prefill_shape(arith, 64, 1, 90, {KvLayoutKind::kRing, 180}, p32),
                                {{250, 70}});
@@ -81,7 +81,7 @@ TEST_CASE("a prefill's bits do not depend on how it is cut", "[runtime][prefill_
 
 TEST_CASE("a prefill's bits do not depend on slot, length, layout or what was there before",
           "[runtime][prefill_promises]") {
-  const Arith arith = GENERATE(Arith::kTile64, Arith::kMma32);
+  const Arith arith = GENERATE(Arith::kTile64, Arith::kTile64Ex2, Arith::kMma32);
   const PrefillProblem problem(prefill_shape(arith, 64, 2, 40, {}, Switch::kOn),
                                {{130, 50}, {7, 20}});
   const PrefillKernel kernel(problem.shape());
@@ -103,9 +103,9 @@ TEST_CASE("a prefill's bits do not depend on slot, length, layout or what was th
 
 TEST_CASE("rows that do not see a non-finite value, key or query keep their bits",
           "[runtime][prefill_promises]") {
-  const Arith arith = GENERATE(Arith::kTile64, Arith::kMma32);
+  const Arith arith = GENERATE(Arith::kTile64, Arith::kTile64Ex2, Arith::kMma32);
   const Switch p32 = GENERATE(Switch::kOff, Switch::kOn);
-  const std::uint32_t head_dim = GENERATE(64U, 512U);  // One piece; several, two warps a band.
+  const std::uint32_t head_dim = GENERATE(64U, 512U);  // One KV stage; several, two warps a band.
   const PrefillProblem clean(prefill_shape(arith, head_dim, 1, 60, {}, p32),
                              {{Planted::kFirst, Planted::kRows}});
   const PrefillKernel kernel(clean.shape());
@@ -147,7 +147,7 @@ TEST_CASE("rows that do not see a non-finite value, key or query keep their bits
 
 TEST_CASE("a weight that fp32 loses gives an infinite value its float64 class in a prefill",
           "[runtime][prefill_promises]") {
-  const Arith arith = GENERATE(Arith::kTile64, Arith::kMma32);
+  const Arith arith = GENERATE(Arith::kTile64, Arith::kTile64Ex2, Arith::kMma32);
   PrefillProblem problem(prefill_shape(arith, 64, 2, 40, {}, Switch::kOn), {{130, 20}});
   // Row 10 and head 1 alone score this key so low that fp32's weight is 0; infinity times that is
   // NaN, and float64's weight is not 0.
@@ -165,7 +165,8 @@ TEST_CASE("a weight that fp32 loses gives an infinite value its float64 class in
 
 TEST_CASE("a whole-block re-run gives a prefill's neighbours float64's bits",
           "[runtime][prefill_promises]") {
-  WindowRowsShape shape = prefill_shape(GENERATE(Arith::kTile64, Arith::kMma32), 512, 1, 60);
+  WindowRowsShape shape =
+      prefill_shape(GENERATE(Arith::kTile64, Arith::kTile64Ex2, Arith::kMma32), 512, 1, 60);
   shape.dtype = Dtype::kF16;
   PrefillProblem problem(shape, {{130, 64}});
   problem.query(33, 3) = 0x7E00;
@@ -185,7 +186,7 @@ TEST_CASE("a checked prefill names the argument of a row that is out of range",
     KvLayout layout;
     std::vector<Fault> each;
   };
-  const Arith arith = GENERATE(Arith::kTile64, Arith::kMma32);
+  const Arith arith = GENERATE(Arith::kTile64, Arith::kTile64Ex2, Arith::kMma32);
   const std::string kHi = "hi is not between the row's position and the chunk's end: ";
   const Faults all[] = {
       {{},

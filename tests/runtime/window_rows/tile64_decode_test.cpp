@@ -85,7 +85,8 @@ class Replaying final : public runtime::Module {
   explicit Replaying(runtime::Module& real) noexcept : real_(real) {}
   Result<const runtime::Function*> function(std::string_view name) override {
     auto real = real_.function(name);
-    // The fold kernel alone writes the outputs of its schedule: it follows its decode unpoisoned.
+    // The combine kernel alone writes the outputs of its schedule: it follows its decode
+    // unpoisoned.
     if (!real || name.find("combine") != std::string_view::npos) return real;
     replaying_ = std::make_unique<ReplayingFunction>(**real);
     return static_cast<const runtime::Function*>(replaying_.get());
@@ -115,8 +116,10 @@ TEST_CASE("every schedule of tiles gives the reference's bits", "[runtime][tile6
   shapes.push_back(shape_of(512, 32, 70, kPages24));
   shapes.back().p32 = Switch::kOn;
   shapes.back().checked = Switch::kOn;
-  for (const WindowRowsShape& shape : shapes) {
-    CAPTURE(shape.head_dim, shape.gqa_ratio, shape.window);
+  const Arith arith = GENERATE(Arith::kTile64, Arith::kTile64Ex2);
+  for (WindowRowsShape shape : shapes) {
+    shape.arith = arith;
+    CAPTURE(shape.arith, shape.head_dim, shape.gqa_ratio, shape.window);
     const Tile64Problem problem(shape, ring_rows(), kPositions);
     const Tile64Kernel kernel(shape);
     const auto expected = problem.expected();
@@ -127,6 +130,31 @@ TEST_CASE("every schedule of tiles gives the reference's bits", "[runtime][tile6
     const Tile64Kernel generic(shape, {{}, Switch::kOn});
     CHECK(differences(problem.run(*generic.launch(Tile64Schedule{})), expected) == 0);
     CHECK(differences(problem.run(*generic.launch(kSchedules[2])), expected) == 0);
+  }
+}
+
+TEST_CASE("the two exponentials of tile64 give different bits", "[runtime][tile64]") {
+  WindowRowsShape shape = shape_of(64, 1, 0);
+  shape.dtype = Dtype::kF16;
+  const Tile64Problem problem(shape, ring_rows(), kPositions);
+  shape.arith = Arith::kTile64Ex2;
+  const Tile64Problem of_ex2(shape, ring_rows(), kPositions);
+  CHECK(differences(problem.expected(), of_ex2.expected()) > 0);
+}
+
+TEST_CASE("a negative scale and none are served as any other", "[runtime][tile64]") {
+  for (const Arith arith : {Arith::kTile64, Arith::kTile64Ex2}) {
+    for (const float scale : {-0.37F, 0.0F, 0x1p-149F}) {
+      CAPTURE(arith, scale);
+      WindowRowsShape shape = shape_of(64, 2, 100);
+      shape.arith = arith;
+      Tile64Problem problem(shape, edge_rows(), kPositions);
+      problem.scale = scale;
+      const auto expected = problem.expected();
+      const Tile64Kernel kernel(shape);
+      CHECK(differences(problem.run(*kernel.launch(kSchedules[0])), expected) == 0);
+      CHECK(differences(problem.run(*kernel.launch(kSchedules[1])), expected) == 0);
+    }
   }
 }
 
@@ -304,15 +332,16 @@ TEST_CASE("each planted fault of tile64's decode changes bits", "[runtime][tile6
   shape.sinks = Switch::kOn;
   const Tile64Problem problem(shape, {{0, 150}, {1, 350}, {2, 499}}, kPositions);
   const auto expected = problem.expected();
-  const std::string control = GENERATE("window_early", "rescale_dropped", "low_half_dropped",
-                                       "sink_left_out", "page_off_by_one");
+  const std::string control =
+      GENERATE("window_early", "rescale_dropped", "low_half_dropped", "sink_left_out",
+               "page_off_by_one", "ratio_off_by_one", "output_toward_zero");
   CAPTURE(control);
   const Tile64Kernel kernel(shape, {control, Switch::kOff});
   CHECK(differences(problem.run(*kernel.launch(Tile64Schedule{})), expected) > 0);
   CHECK(differences(problem.run(*kernel.launch(kSchedules[1])), expected) > 0);
 }
 
-TEST_CASE("tiles folded in the wrong order change bits", "[runtime][tile64]") {
+TEST_CASE("tiles combined in the wrong order change bits", "[runtime][tile64]") {
   // Another order moves fp32 sums by units in the last place: one f16 output in some thousands then
   // rounds the other way, so there must be many.
   WindowRowsShape shape = shape_of(256, 8, 0);

@@ -35,8 +35,10 @@ TEST_CASE("a prefill gives the reference's bits, and so does the decode of each 
   shapes.push_back(shape_of(256, 1, 130, {}, Switch::kOn));
   shapes.push_back(shape_of(512, 1, 70));
   shapes.back().checked = Switch::kOn;
-  for (const WindowRowsShape& shape : shapes) {
-    CAPTURE(shape.head_dim, shape.window);
+  const Arith arith = GENERATE(Arith::kTile64, Arith::kTile64Ex2);
+  for (WindowRowsShape shape : shapes) {
+    shape.arith = arith;
+    CAPTURE(shape.arith, shape.head_dim, shape.window);
     PrefillProblem problem(shape, {{200, 66}, {0, 1}, {31, 40}});
     const PrefillKernel kernel(shape);
     const auto plain = problem.run(kernel, problem.whole(), false);
@@ -66,15 +68,16 @@ TEST_CASE("on a host that models sm_80 both forms give the bits of two k8 steps"
 }
 
 TEST_CASE("each planted fault of tile64's prefill changes bits", "[runtime][tile64]") {
-  // A reversed fold is seen in about one f16 output of a thousand.
+  // A reversed order is seen in about one f16 output of a thousand.
   WindowRowsShape shape = shape_of(128, 2, 240, {KvLayoutKind::kPaged, 24}, Switch::kOn);
+  shape.arith = GENERATE(Arith::kTile64, Arith::kTile64Ex2);
   shape.dtype = Dtype::kF16;
   shape.sinks = Switch::kOn;
-  PrefillProblem problem(shape, {{300, 64}});
+  PrefillProblem problem(shape, {{300, 64}}, 2);
   problem.add_image();
-  const std::string control =
-      GENERATE("window_early", "combine_reversed", "rescale_dropped", "p_rounded",
-               "low_half_dropped", "hi_ignored", "sink_left_out", "page_off_by_one");
+  const std::string control = GENERATE(
+      "window_early", "combine_reversed", "rescale_dropped", "p_rounded", "low_half_dropped",
+      "hi_ignored", "sink_left_out", "page_off_by_one", "ratio_off_by_one", "output_toward_zero");
   CAPTURE(control);
   const PrefillKernel kernel(shape, {control, Switch::kOff});
   CHECK(differences(problem.run(kernel, problem.whole()), problem.expected<Reference>()) > 0);
@@ -94,7 +97,10 @@ TEST_CASE("a tile64 prefill has the host's bits on a CUDA device", "[runtime][ti
   }
   shapes.push_back(shape_of(64, 32, 40, {KvLayoutKind::kPaged, 24}));
   shapes.push_back(shape_of(128, 12, 0));
-  for (const WindowRowsShape& shape : shapes) {
+  const Arith arith = GENERATE(Arith::kTile64, Arith::kTile64Ex2);
+  for (WindowRowsShape shape : shapes) {
+    shape.arith = arith;
+    CAPTURE(shape.arith, shape.head_dim);
     test::check_device_bits(**cuda, {shape, {{200, 42}, {0, 1}, {31, 9}}});
   }
 }

@@ -172,6 +172,7 @@ class Tile64Problem {
     reference.softcap_on = shape_.softcap == Switch::kOn;
     reference.scale = scale;
     reference.softcap = softcap;
+    reference.ex2 = shape_.arith == Arith::kTile64Ex2;
     std::vector<std::uint16_t> out;
     for (std::size_t r = 0; r < rows_.size(); ++r) {
       const Stream& stream = streams_[size(rows_[r].stream)];

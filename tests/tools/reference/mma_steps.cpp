@@ -42,6 +42,9 @@ std::vector<std::uint16_t> outputs_of(const Problem& problem, specializer::MmaSt
   reference.scale = problem.scale;
   reference.softcap = problem.softcap;
   reference.two_k8 = step == specializer::MmaStep::kTwoK8;
+  if constexpr (requires { reference.ex2; }) {
+    reference.ex2 = problem.shape.arith == Arith::kTile64Ex2;
+  }
   std::vector<std::uint16_t> out(problem.out_elems());
   for (std::int32_t row = 0; row < problem.rows; ++row) {
     for (std::int32_t head = 0; head < problem.heads(); ++head) {

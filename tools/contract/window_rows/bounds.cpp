@@ -72,6 +72,22 @@ FormBounds tile64_bounds(const WindowRowsShape& shape, std::int64_t tiles) {
   return bounds;
 }
 
+FormBounds tile64_ex2_bounds(const WindowRowsShape& shape, std::int64_t tiles) {
+  FormBounds bounds = tile64_bounds(shape, tiles);
+  // log2(e) as fp32 is within 0.224 u of it. Without a softcap the scale enters it with one
+  // rounding and no score is rounded; with one, the score is tile64's and the factor is exact.
+  const bool softcap = shape.softcap == Switch::kOn;
+  bounds.score_relative = softcap ? kFloatUnit : 0;
+  bounds.factor_relative = (softcap ? 0.25 : 1.25) * kFloatUnit;
+  // ex2 is within 2 ulps as the portable exponential is: 1.23 over all fractions, and ln 2 of one
+  // more for the argument's truncation.
+  // The maximum is rounded and its own score is not: half an ulp of it is left in the exponent.
+  bounds.greatest_p = kFloatUnit;
+  // Results below 2^-126 are zero, not subnormal: 2^23 least values each.
+  bounds.underflow = 8 * 0x1p-126;
+  return bounds;
+}
+
 FormBounds mma32_bounds(const WindowRowsShape& shape, std::int64_t tiles) {
   constexpr std::uint32_t kSliceDims = 128;
   FormBounds bounds = common_bounds(shape);
@@ -102,6 +118,8 @@ Result<FormBounds> bounds_of(const WindowRowsShape& shape, std::int64_t first_po
       return chunk256_bounds(shape, keys, pieces(256));
     case Arith::kTile64:
       return tile64_bounds(shape, pieces(64));
+    case Arith::kTile64Ex2:
+      return tile64_ex2_bounds(shape, pieces(64));
     case Arith::kMma32:
       return mma32_bounds(shape, pieces(32));
     case Arith::kDefault:

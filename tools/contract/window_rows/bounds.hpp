@@ -33,6 +33,11 @@ struct FormBounds {
   std::int32_t slice_dims = 0;
   /// What comes after the dot product (scale): relative to the score.
   double score_relative = 0;
+  /// What the exponent's factor is off by: relative to the final score, the softcap included.
+  double factor_relative = 0;
+  /// How far P of a row's greatest score may lie from 1: an exponent in base 2, relative to the
+  /// greatest score in base 2.
+  double greatest_p = 0;
   /// tanh of the softcap: relative to its result.
   double tanh_relative = 0;
   /// Roundings of the exponentials' arguments: relative to the distance to the maximum.
@@ -64,6 +69,9 @@ FormBounds chunk256_bounds(const WindowRowsShape& shape, std::int64_t keys, std:
 
 /// The bounds of `tile64`, in either form, for a row that sees keys of `tiles` tiles.
 FormBounds tile64_bounds(const WindowRowsShape& shape, std::int64_t tiles);
+
+/// The bounds of `tile64_ex2`, likewise.
+FormBounds tile64_ex2_bounds(const WindowRowsShape& shape, std::int64_t tiles);
 
 /// The bounds of `mma32` for a row that sees keys of `tiles` tiles.
 FormBounds mma32_bounds(const WindowRowsShape& shape, std::int64_t tiles);

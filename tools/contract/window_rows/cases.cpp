@@ -20,6 +20,8 @@ std::string_view words_of(Arith arith) {
       return " tile64";
     case Arith::kMma32:
       return " mma32";
+    case Arith::kTile64Ex2:
+      return " tile64_ex2";
     case Arith::kDefault:
     case Arith::kChunk256:
       break;

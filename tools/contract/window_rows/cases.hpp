@@ -15,10 +15,9 @@ struct ArithForm {
   Form form;
 };
 inline constexpr ArithForm kArithForms[] = {
-    {Arith::kChunk256, Form::kDecode},
-    {Arith::kTile64, Form::kDecode},
-    {Arith::kTile64, Form::kPrefill},
-    {Arith::kMma32, Form::kPrefill},
+    {Arith::kChunk256, Form::kDecode},   {Arith::kTile64, Form::kDecode},
+    {Arith::kTile64, Form::kPrefill},    {Arith::kTile64Ex2, Form::kDecode},
+    {Arith::kTile64Ex2, Form::kPrefill}, {Arith::kMma32, Form::kPrefill},
 };
 
 /// Which other kernels have to give a case's bits: every layout and the generic kernel; where

@@ -14,6 +14,8 @@ namespace {
 
 constexpr Arith kChunk256 = Arith::kChunk256;
 constexpr Arith kTile64 = Arith::kTile64;
+constexpr Arith kTile64Ex2 = Arith::kTile64Ex2;
+
 constexpr Arith kMma32 = Arith::kMma32;
 constexpr Form kDecode = Form::kDecode;
 constexpr Form kPrefill = Form::kPrefill;
@@ -91,8 +93,7 @@ constexpr PlantedFault kFaults[] = {
     {"sink_left_out", kSinkLeftOut, kTile64, kDecode, Needs::kSinks, Gate::kShapes, kShortOfSink},
     {"page_off_by_one", kNextPage, kTile64, kDecode, Needs::kPages, Gate::kShapes, kOtherKeys},
     {"ratio_off_by_one", kOtherRatio, kTile64, kDecode, Needs::kWindow, Gate::kShapes, kOtherHead},
-    {"output_toward_zero", kTowardZero, kTile64, kDecode, Needs::kWindow, Gate::kShapes,
-     kValueBelow},
+    {"output_toward_zero", kTowardZero, kTile64, kDecode, Needs::kP32, Gate::kShapes, kValueBelow},
     {"rerun_dropped", kNotAgain, kTile64, kDecode, Needs::kWindow, Gate::kNonFinite,
      kInfiniteInFloat64},
 
@@ -108,8 +109,7 @@ constexpr PlantedFault kFaults[] = {
     {"sink_left_out", kSinkLeftOut, kTile64, kPrefill, Needs::kSinks, Gate::kShapes, kShortOfSink},
     {"page_off_by_one", kNextPage, kTile64, kPrefill, Needs::kPages, Gate::kShapes, kOtherKeys},
     {"ratio_off_by_one", kOtherRatio, kTile64, kPrefill, Needs::kWindow, Gate::kShapes, kOtherHead},
-    {"output_toward_zero", kTowardZero, kTile64, kPrefill, Needs::kWindow, Gate::kShapes,
-     kValueBelow},
+    {"output_toward_zero", kTowardZero, kTile64, kPrefill, Needs::kP32, Gate::kShapes, kValueBelow},
     {"rerun_dropped", kNotAgain, kTile64, kPrefill, Needs::kWindow, Gate::kNonFinite,
      kInfiniteInFloat64},
 
@@ -124,9 +124,47 @@ constexpr PlantedFault kFaults[] = {
     {"sink_left_out", kSinkLeftOut, kMma32, kPrefill, Needs::kSinks, Gate::kShapes, kShortOfSink},
     {"page_off_by_one", kNextPage, kMma32, kPrefill, Needs::kPages, Gate::kShapes, kOtherKeys},
     {"ratio_off_by_one", kOtherRatio, kMma32, kPrefill, Needs::kWindow, Gate::kShapes, kOtherHead},
-    {"output_toward_zero", kTowardZero, kMma32, kPrefill, Needs::kWindow, Gate::kShapes,
-     kValueBelow},
+    {"output_toward_zero", kTowardZero, kMma32, kPrefill, Needs::kP32, Gate::kShapes, kValueBelow},
     {"rerun_dropped", kNotAgain, kMma32, kPrefill, Needs::kWindow, Gate::kNonFinite,
+     kInfiniteInFloat64},
+    {"window_early", kStartsEarly, kTile64Ex2, kDecode, Needs::kWindow, Gate::kShapes, kUnseenKey},
+    {"rescale_dropped", kUnscaled, kTile64Ex2, kDecode, Needs::kWindow, Gate::kShapes,
+     kFactorLeftOut},
+    {"combine_reversed", kReversed, kTile64Ex2, kDecode, Needs::kWindow, Gate::kSums, kOrderShows},
+    {"p_rounded", kRounded, kTile64Ex2, kDecode, Needs::kP32, Gate::kShapes, kSixteenBits},
+    {"low_half_dropped", kHighAlone, kTile64Ex2, kDecode, Needs::kP32, Gate::kShapes, kSixteenBits},
+    {"whole_block_rerun", "one non-finite output re-runs every head of its block in float64",
+     kTile64Ex2, kDecode, Needs::kWindow, Gate::kNonFinite,
+     "beside sums that cancel, nearly every output of a neighbour has other bits in float64; a "
+     "fold "
+     "by a second kernel has one head a block and no neighbour, the two other folds show it"},
+    {"sink_left_out", kSinkLeftOut, kTile64Ex2, kDecode, Needs::kSinks, Gate::kShapes,
+     kShortOfSink},
+    {"page_off_by_one", kNextPage, kTile64Ex2, kDecode, Needs::kPages, Gate::kShapes, kOtherKeys},
+    {"ratio_off_by_one", kOtherRatio, kTile64Ex2, kDecode, Needs::kWindow, Gate::kShapes,
+     kOtherHead},
+    {"output_toward_zero", kTowardZero, kTile64Ex2, kDecode, Needs::kP32, Gate::kShapes,
+     kValueBelow},
+    {"rerun_dropped", kNotAgain, kTile64Ex2, kDecode, Needs::kWindow, Gate::kNonFinite,
+     kInfiniteInFloat64},
+    {"window_early", kStartsEarly, kTile64Ex2, kPrefill, Needs::kWindow, Gate::kShapes, kUnseenKey},
+    {"hi_ignored", kOwnPosition, kTile64Ex2, kPrefill, Needs::kHi, Gate::kShapes, kMissesImage},
+    {"rescale_dropped", kUnscaled, kTile64Ex2, kPrefill, Needs::kWindow, Gate::kShapes,
+     kFactorLeftOut},
+    {"combine_reversed", kReversed, kTile64Ex2, kPrefill, Needs::kWindow, Gate::kSums, kOrderShows},
+    {"p_rounded", kRounded, kTile64Ex2, kPrefill, Needs::kP32, Gate::kShapes, kSixteenBits},
+    {"low_half_dropped", kHighAlone, kTile64Ex2, kPrefill, Needs::kP32, Gate::kShapes,
+     kSixteenBits},
+    {"whole_block_rerun", kEveryRow, kTile64Ex2, kPrefill, Needs::kWindow, Gate::kNonFinite,
+     kOtherInFloat64},
+    {"sink_left_out", kSinkLeftOut, kTile64Ex2, kPrefill, Needs::kSinks, Gate::kShapes,
+     kShortOfSink},
+    {"page_off_by_one", kNextPage, kTile64Ex2, kPrefill, Needs::kPages, Gate::kShapes, kOtherKeys},
+    {"ratio_off_by_one", kOtherRatio, kTile64Ex2, kPrefill, Needs::kWindow, Gate::kShapes,
+     kOtherHead},
+    {"output_toward_zero", kTowardZero, kTile64Ex2, kPrefill, Needs::kP32, Gate::kShapes,
+     kValueBelow},
+    {"rerun_dropped", kNotAgain, kTile64Ex2, kPrefill, Needs::kWindow, Gate::kNonFinite,
      kInfiniteInFloat64},
 };
 

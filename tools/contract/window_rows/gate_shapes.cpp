@@ -95,7 +95,7 @@ void check_placement(ShapeTrial& trial) {
 // Promise 8: any assignment of tiles to blocks.
 void check_spread(ShapeTrial& trial) {
   const Kernel& kernel = *trial.input().kernel;
-  if (kernel.shape().arith != Arith::kTile64 || kernel.shape().form != Form::kDecode) return;
+  if (!is_tile64(kernel.shape().arith) || kernel.shape().form != Form::kDecode) return;
   if (trial.input().tried->twins == Twins::kNone) return;
   const Problem& problem = trial.problem();
   for (const std::uint32_t multiprocessors : {1U, 16U, 132U}) {

@@ -20,7 +20,7 @@ constexpr NamedSchedule kSchedules[] = {{"combined in the CTA", {Combine::kInCta
 
 Result<std::vector<LaunchWay>> launch_ways(const Kernel& kernel) {
   std::vector<LaunchWay> ways;
-  if (kernel.shape().arith != Arith::kTile64 || kernel.shape().form == Form::kPrefill) {
+  if (!is_tile64(kernel.shape().arith) || kernel.shape().form == Form::kPrefill) {
     ways.push_back({"", kernel.decoder()});
     return ways;
   }

@@ -39,7 +39,7 @@ constexpr std::string_view kSharedFile =
 bool is_short_of_registers(const WindowRowsShape& shape, Switch generic) {
   const bool is_short = (shape.head_dim == 128 && shape.p32 == Switch::kOff) ||
                         (shape.head_dim == 256 && shape.p32 == Switch::kOn);
-  return shape.arith == Arith::kTile64 && shape.form == Form::kPrefill && is_short &&
+  return is_tile64(shape.arith) && shape.form == Form::kPrefill && is_short &&
          generic == Switch::kOff;
 }
 

@@ -81,6 +81,7 @@ Score score_of(const Dot& dot, const RowView& view, const FormBounds& bounds) {
                                                  (std::fabs(middle) + moved)) +
                    kFloatLeast;
   }
+  score.spread += bounds.factor_relative * (std::fabs(score.value) + score.spread);
   if (std::isnan(score.spread)) score.spread = kInfinity;
   return score;
 }
@@ -94,6 +95,7 @@ struct Weights {
   double greatest_sum = 0;
   double sink_spread = 0;
   double common = 1;    // the common factor lies between 1 / common and common
+  double least_p = 1;   // the form's P of the greatest score is at least this
   double relative = 0;  // the greatest e_j / w_j
 };
 
@@ -144,6 +146,9 @@ void weigh(const RowView& view, std::span<const Score> scores, const float* sink
     if (std::isnan(greatest)) break;
   }
   weights.common = std::exp(greatest_spread);
+  constexpr double kLog2E = 1.4426950408889634;
+  weights.least_p =
+      std::exp2(-bounds.greatest_p * kLog2E * (std::fabs(greatest) + greatest_spread));
   double count = bounds.exponentials;
   if (bounds.tile_keys > 0) count += moves_of(scores, view.first_position, bounds.tile_keys);
   const double eta = std::expm1(count * std::log1p(bounds.exponential)) + 4 * kDoubleUnit;
@@ -167,7 +172,10 @@ void weigh(const RowView& view, std::span<const Score> scores, const float* sink
   }
   if (sink != nullptr) {
     double exact = 0;
-    add(static_cast<double>(*sink), 0, exact, weights.sink_spread);
+    const auto logit = static_cast<double>(*sink);
+    // Where a factor is used, the sink's product with log2(e) rounds: 1.25 u of it.
+    const double spread = bounds.factor_relative > 0 ? 1.25 * kFloatUnit * std::fabs(logit) : 0;
+    add(logit, spread, exact, weights.sink_spread);
   }
 }
 
@@ -238,8 +246,10 @@ void close(const RowView& view, const FormBounds& bounds, const Weights& weights
   const double denominator_chain = bounds.denominator_chain + own;
   const double least_sum = weights.least_sum * (1 - denominator_chain);
   // Absolute errors arise beside the form's own sum of weights, which is at least 1 (the greatest
-  // weight is exactly 1) and at least what float64's is, but for the common factor.
-  const double floor = std::max(1 - denominator_chain, least_sum / weights.common) / (1 + 0x1p-10);
+  // weight is exactly 1, or 1 but for what the maximum's rounding leaves) and at least what
+  // float64's is, but for the common factor.
+  const double floor =
+      weights.least_p * std::max(1 - denominator_chain, least_sum / weights.common) / (1 + 0x1p-10);
   // A tile's accumulator as the form has it is larger by the weights' spread and P's error, at each
   // of its four steps (eight with halves).
   const double value_steps = bounds.value_step;

@@ -101,6 +101,7 @@ std::int64_t weights_of(const Problem& p, std::int32_t row) {
 std::int32_t piece_keys(Arith arith) noexcept {
   switch (arith) {
     case Arith::kTile64:
+    case Arith::kTile64Ex2:
       return 64;
     case Arith::kMma32:
       return 32;

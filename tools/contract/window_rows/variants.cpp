@@ -59,7 +59,7 @@ std::vector<ShapeVariant> variants_of(const CaseSpec& tried) {
 }
 
 std::optional<WindowRowsShape> other_form(const WindowRowsShape& shape) {
-  if (shape.arith != Arith::kTile64 || shape.form != Form::kPrefill) return std::nullopt;
+  if (!is_tile64(shape.arith) || shape.form != Form::kPrefill) return std::nullopt;
   WindowRowsShape decode = shape;
   decode.form = Form::kDecode;
   return decode;
