@@ -148,7 +148,7 @@ void print(Output& output, const Statistics& found) {
   };
   for (const auto& [name, held] : found.held) row(name.first, name.second, held);
   row("all", "", found.total);
-  output.text("\n" + table.text() + "\n");
+  output.text(fmt::format("\n{}\n", table.text()));
   output.text(fmt::format(
       "{} remembered\n{}, {} set aside\n{} missed {} in the journal\n",
       count_text(found.failures, "failed compile"), count_text(found.quarantined, "damaged object"),
