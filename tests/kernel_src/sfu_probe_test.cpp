@@ -140,7 +140,7 @@ class Probe {
 
 TEST_CASE("the exponential's model is within 2 ulps of 2^x", "[kernel_src][sfu]") {
   // The significand at every fraction; cutting an argument to units of 2^-23 is worth ln 2 of an
-  // ulp more (docs/numerics_ranges.md).
+  // ulp more (docs/families/window_rows_ranges.md).
   double most = 0;
   for (unsigned fraction = 0; fraction < 1u << 23; ++fraction) {
     const double got = 1.0 + sfu::ex2_fraction(fraction) * 0x1p-23;
