@@ -4,7 +4,7 @@
 #include <string_view>
 #include <tuple>
 
-#include "broach/qk_rows_shape.hpp"
+#include "broach/qk_rows.hpp"
 #include "specializer/common_choices.hpp"
 #include "specializer/qk_rows/family.hpp"
 #include "specializer/typed_shape.hpp"

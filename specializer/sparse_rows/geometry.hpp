@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "broach/sparse_rows_shape.hpp"
+#include "broach/sparse_rows.hpp"
 #include "specializer/target.hpp"
 
 namespace broach::specializer::sparse_rows {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "broach/sparse_rows_shape.hpp"
+#include "broach/sparse_rows.hpp"
 #include "specializer/family.hpp"
 #include "specializer/target.hpp"
 

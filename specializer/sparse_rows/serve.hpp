@@ -1,7 +1,7 @@
 #pragma once
 
 #include "broach/result.hpp"
-#include "broach/sparse_rows_shape.hpp"
+#include "broach/sparse_rows.hpp"
 #include "specializer/target.hpp"
 
 namespace broach::specializer::sparse_rows {

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <tuple>
 
-#include "broach/sparse_rows_shape.hpp"
+#include "broach/sparse_rows.hpp"
 #include "specializer/common_choices.hpp"
 #include "specializer/sparse_rows/family.hpp"
 #include "specializer/typed_shape.hpp"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "broach/qk_rows_shape.hpp"
+#include "broach/qk_rows.hpp"
 #include "common/half.cuh"
 #include "common/sincos.cuh"
 #include "common/sqrt.cuh"

@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "broach/sparse_rows_shape.hpp"
+#include "broach/sparse_rows.hpp"
 #include "common/exp.cuh"
 #include "common/half.cuh"
 #include "sparse_rows/params.h"
