@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "tools/contract/qk_rows/family.hpp"
+#include "tools/contract/sparse_rows/family.hpp"
 #include "tools/contract/window_rows/family.hpp"
 
 namespace broach::contract {
@@ -10,6 +12,8 @@ std::span<const ContractFamily* const> families() {
   // One line a family.
   static const ContractFamily* const kFamilies[] = {
       &window_rows::family(),
+      &qk_rows::family(),
+      &sparse_rows::family(),
   };
   return kFamilies;
 }

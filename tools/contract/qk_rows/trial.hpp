@@ -1,0 +1,16 @@
+#pragma once
+
+#include <memory>
+
+#include "tools/contract/harness/family.hpp"
+#include "tools/contract/qk_rows/problem.hpp"
+
+namespace broach::contract::qk_rows {
+
+/// A problem's kernel on a bench, with the gates of the family.
+///
+/// Errors:  the specializer's, the forge's and the device's.
+Result<std::unique_ptr<Trial>> load_trial(const Bench& bench, const Recipe& recipe,
+                                          const specializer::Variant& variant);
+
+}  // namespace broach::contract::qk_rows
