@@ -188,12 +188,7 @@ TEST_CASE("background serves a cold shape by the generic kernel, then promotes i
 
   auto uploaded = contract::window_rows::DeviceProblem::upload(*device, *problem);
   REQUIRE(uploaded);
-  const contract::window_rows::Decoder decoder{
-      [&](std::int32_t rows, std::int32_t kv_heads, std::int32_t max_keys) {
-        return op.workspace_bytes(rows, kv_heads, max_keys);
-      },
-      [&](const broach_window_rows_decode_args& args) { return op.launch(args, nullptr); },
-      {}};
+  const auto decoder = contract::window_rows::decoder_of(op);
   const auto generic = uploaded->run(decoder, contract::Poison::kNan);
   REQUIRE(generic);
   gate.set_value();

@@ -7,7 +7,7 @@
 #include "specializer/plan.hpp"
 #include "specializer/window_rows/shape.hpp"
 #include "tests/support/catch.hpp"
-#include "tests/tools/opened_runtime.hpp"
+#include "tests/support/opened_runtime.hpp"
 #include "tests/tools/program.hpp"
 #include "tools/contract/harness/contract.hpp"
 #include "tools/contract/harness/report.hpp"

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "specializer/window_rows/shape.hpp"
+#include "tests/reference/chunk256.hpp"
+#include "tests/reference/mma_steps.hpp"
+#include "tests/reference/portable_exponential.hpp"
 #include "tests/support/catch.hpp"
-#include "tests/tools/opened_runtime.hpp"
-#include "tests/tools/reference/chunk256.hpp"
-#include "tests/tools/reference/mma_steps.hpp"
-#include "tests/tools/reference/portable_exponential.hpp"
+#include "tests/support/opened_runtime.hpp"
 #include "tools/contract/families.hpp"
 #include "tools/contract/harness/contract.hpp"
 #include "tools/contract/harness/report.hpp"

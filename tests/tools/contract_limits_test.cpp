@@ -18,7 +18,7 @@
 #include "specializer/target.hpp"
 #include "specializer/window_rows/shape.hpp"
 #include "tests/support/catch.hpp"
-#include "tests/tools/opened_runtime.hpp"
+#include "tests/support/opened_runtime.hpp"
 #include "tools/contract/families.hpp"
 #include "tools/contract/harness/contract.hpp"
 #include "tools/contract/harness/findings.hpp"

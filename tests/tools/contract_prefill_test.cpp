@@ -2,8 +2,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/reference/mma_steps.hpp"
 #include "tests/support/catch.hpp"
-#include "tests/tools/reference/mma_steps.hpp"
 #include "tools/contract/harness/number.hpp"
 #include "tools/contract/window_rows/cases.hpp"
 #include "tools/contract/window_rows/gates.hpp"

@@ -3,8 +3,8 @@
 #include <functional>
 #include <limits>
 
+#include "tests/reference/chunk256.hpp"
 #include "tests/support/catch.hpp"
-#include "tests/tools/reference/chunk256.hpp"
 #include "tools/contract/harness/number.hpp"
 #include "tools/contract/window_rows/bounds.hpp"
 #include "tools/contract/window_rows/cases.hpp"

@@ -8,7 +8,7 @@
 
 #include "specializer/window_rows/shape.hpp"
 #include "tests/support/catch.hpp"
-#include "tests/tools/opened_runtime.hpp"
+#include "tests/support/opened_runtime.hpp"
 #include "tools/contract/harness/number.hpp"
 #include "tools/contract/window_rows/gates.hpp"
 #include "tools/contract/window_rows/launch_ways.hpp"

@@ -19,17 +19,11 @@
 namespace broach {
 namespace {
 
+using contract::window_rows::Decoder;
+using contract::window_rows::decoder_of;
+
 /// The first CUDA device, or the reason there is none.
 Result<std::shared_ptr<runtime::Device>> gpu() { return runtime::open_device("cuda"); }
-
-contract::window_rows::Decoder decoder_of(const WindowRowsDecode& op, void* stream = nullptr) {
-  return {
-      [&op](std::int32_t rows, std::int32_t kv_heads, std::int32_t max_keys) {
-        return op.workspace_bytes(rows, kv_heads, max_keys);
-      },
-      [&op, stream](const broach_window_rows_decode_args& args) { return op.launch(args, stream); },
-      {}};
-}
 
 /// Every combination of compile-time choices that changes the code, in each form and arithmetic.
 std::vector<WindowRowsShape> all_shapes() {
@@ -166,7 +160,7 @@ TEST_CASE("a decode is captured without an allocation and replayed to the same b
   CHECK(capture.nodes() == 2);
 
   REQUIRE(capture.instantiate());
-  contract::window_rows::Decoder replay = decoder_of(*op);
+  Decoder replay = decoder_of(*op);
   replay.decode = [&](const broach_window_rows_decode_args& poisoned) -> Result<void> {
     // The graph holds the pointers of `args`: poison went there through the same problem.
     REQUIRE(poisoned.attention.out == args->attention.out);

@@ -1,69 +1,37 @@
 #include <future>
 #include <memory>
-#include <optional>
 
 #include "runtime/window_rows/operators.hpp"
 #include "specializer/window_rows/shape.hpp"
-#include "tests/kernel_src/tile64_reference.hpp"
+#include "tests/reference/mma_steps.hpp"
 #include "tests/runtime/fixture.hpp"
 #include "tests/runtime/proxy_device.hpp"
-#include "tests/runtime/window_rows/prefill_problem.hpp"
+#include "tests/runtime/window_rows/made_problem.hpp"
+#include "tools/contract/window_rows/launch.hpp"
 
 // First use `background` for tile64's two forms: what is served while the specialised kernel is
 // compiled has its bits, and one generic kernel serves every window, ratio and layout.
 namespace broach {
 namespace {
 
-using test::PrefillProblem;
-
-/// An operator as the problems of these tests launch prefills.
-class PrefillOperator {
- public:
-  PrefillOperator(runtime::Device& device, WindowRowsPrefill op)
-      : device_(device), op_(std::move(op)) {}
-  runtime::Device& device() const { return device_; }
-  Result<void> launch(const broach_window_rows_prefill_args& args) const {
-    return op_.launch(args, nullptr);
-  }
-
- private:
-  runtime::Device& device_;
-  WindowRowsPrefill op_;
-};
-
-/// An operator as they launch decodes.
-class DecodeOperator final : public runtime::DecodeLaunch {
- public:
-  explicit DecodeOperator(const WindowRowsDecode& op) : DecodeLaunch(op.shape()), op_(op) {}
-  std::size_t workspace_bytes(std::int32_t rows, std::int32_t kv_heads,
-                              std::int32_t max_keys) const noexcept override {
-    return op_.workspace_bytes(rows, kv_heads, max_keys);
-  }
-  Result<void> launch(const broach_window_rows_decode_args& args,
-                      runtime::Stream stream) const override {
-    return op_.launch(args, stream);
-  }
-
- private:
-  WindowRowsDecode op_;
-};
+using test::Outputs;
+using test::Problem;
 
 /// An operator of either form.
 struct AnyOperator {
   WindowRowsShape shape;
-  std::optional<WindowRowsDecode> decode;
-  std::optional<WindowRowsPrefill> prefill;
+  contract::window_rows::Decoder decoder;
 };
 
 Result<AnyOperator> operator_of(Runtime::State& state, const WindowRowsShape& shape) {
   if (shape.form == Form::kDecode) {
     auto op = runtime::window_rows_decode(state, shape);
     if (!op) return op.error();
-    return AnyOperator{op->shape(), *op, {}};
+    return AnyOperator{op->shape(), contract::window_rows::decoder_of(*op)};
   }
   auto op = runtime::window_rows_prefill(state, shape);
   if (!op) return op.error();
-  return AnyOperator{op->shape(), {}, *op};
+  return AnyOperator{op->shape(), contract::window_rows::decoder_of(*op)};
 }
 
 WindowRowsShape shape_of(Form form, std::uint32_t ratio, std::uint32_t window, KvLayout layout) {
@@ -76,14 +44,20 @@ WindowRowsShape shape_of(Form form, std::uint32_t ratio, std::uint32_t window, K
   return shape;
 }
 
-std::vector<std::uint16_t> outputs(const PrefillProblem& problem, runtime::Device& device,
-                                   const AnyOperator& op) {
-  if (op.decode) return problem.decode(DecodeOperator(*op.decode));
-  return problem.run(PrefillOperator(device, *op.prefill), problem.whole(), false);
+Problem problem_of(const WindowRowsShape& shape) {
+  WindowRowsShape prefill = shape;
+  prefill.form = Form::kPrefill;
+  const Problem problem = test::made(test::prefill_of(prefill, {{200, 66}, {31, 5}}));
+  return shape.form == Form::kDecode ? test::as_decode(problem) : problem;
 }
 
-std::vector<std::uint16_t> expected(const PrefillProblem& problem) {
-  return problem.expected<test::Tile64Reference>(false);
+Outputs outputs(const Problem& problem, runtime::Device& device, const AnyOperator& op) {
+  return test::run(op.decoder, problem, device);
+}
+
+Outputs expected(Problem problem, const AnyOperator& op) {
+  problem.shape = op.shape;
+  return test::mma_steps_reference(problem);
 }
 
 }  // namespace
@@ -114,9 +88,9 @@ TEST_CASE("both forms are served by one generic kernel, then promoted to the sam
   CHECK(first->shape.arith == Arith::kTile64Ex2);
   const runtime::Operator* const first_state = state_of(*first);
   REQUIRE(first_state->serving == first_state->first.launch.get());
-  const PrefillProblem problem(first->shape, {{200, 66}, {31, 5}});
-  const auto generic = outputs(problem, *device, *first);
-  CHECK(generic == expected(problem));
+  const Problem problem = problem_of(first->shape);
+  const Outputs generic = outputs(problem, *device, *first);
+  CHECK(generic == expected(problem, *first));
   gate.set_value();
   state->background.drain();
   REQUIRE(first_state->serving == first_state->promoted.launch.get());
@@ -128,10 +102,10 @@ TEST_CASE("both forms are served by one generic kernel, then promoted to the sam
     const auto op = operator_of(*state, shapes[i]);
     REQUIRE(op);
     CHECK(state_of(*op)->first.key == first_state->first.key);
-    const PrefillProblem other(op->shape, {{200, 66}, {31, 5}});
-    CHECK(outputs(other, *device, *op) == expected(other));
+    const Problem other = problem_of(op->shape);
+    CHECK(outputs(other, *device, *op) == expected(other, *op));
     state->background.drain();
-    CHECK(outputs(other, *device, *op) == expected(other));
+    CHECK(outputs(other, *device, *op) == expected(other, *op));
   }
 }
 

@@ -17,8 +17,9 @@ static_assert(CheckedConfig<kConfig>::kOk);
 }  // namespace broach::window_rows
 
 #include "runtime/host/block.hpp"
-#include "tests/runtime/window_rows/decode_case.hpp"
-#include "tests/support/catch.hpp"
+#include "runtime/window_rows/chunk256_launch.hpp"
+#include "runtime/window_rows/decode_args.hpp"
+#include "tests/runtime/window_rows/float64_reference.hpp"
 #include "window_rows/chunk256_decode.cuh"
 
 namespace broach::test {
@@ -48,37 +49,41 @@ void launch(BroachHostEntry entry, const BroachHostRecord& record,
 
 TEST_CASE("the kernels stay inside their buffers and have the compiled plan's bits",
           "[runtime][chunk256_inline]") {
-  DecodeCase c;
-  c.shape.head_dim = 80;
-  c.shape.gqa_ratio = 9;  // Two passes of query heads.
-  c.shape.window = 300;
-  c.shape.dtype = Dtype::kF16;
-  c.shape.arith = Arith::kChunk256;
-  c.shape.sinks = Switch::kOn;
-  c.shape.kv_layout = GENERATE(values<KvLayout>(
+  WindowRowsShape shape;
+  shape.head_dim = 80;
+  shape.gqa_ratio = 9;  // Two passes of query heads.
+  shape.window = 300;
+  shape.dtype = Dtype::kF16;
+  shape.arith = Arith::kChunk256;
+  shape.sinks = Switch::kOn;
+  shape.kv_layout = GENERATE(values<KvLayout>(
       {{KvLayoutKind::kLinear, 0}, {KvLayoutKind::kRing, 310}, {KvLayoutKind::kPaged, 16}}));
-  c.length = 704;
-  c.rows = {{0, 0}, {1, 255}, {2, 703}, {2, 698}};
-  c.sinks.assign(18, 0.5F);
-  c.plants = {{'q', 3, 0, 4, 2, 0x7e00}};  // One head goes through float64.
+  Problem p = made(decode_of(shape, {{0, 0}, {1, 255}, {2, 703}, {2, 698}}));
+  query_at(p, 3, 4)[2] = 0x7e00;  // One head goes through float64.
 
-  DecodeTensors t = lay_out(c);
-  BroachWindowRowsDecode& params = t.params;
-  params.window = 300;
-  params.gqa_ratio = 9;
-  params.layout = static_cast<int>(c.shape.kv_layout.kind);
-  params.layout_length = static_cast<int>(c.shape.kv_layout.length);
-  params.max_partials = static_cast<int>(runtime::chunk256_max_chunks(300, t.max_keys));
-  std::vector<std::byte> workspace(runtime::chunk256_workspace_bytes(c.shape, 4, 2, t.max_keys),
+  Outputs out(p.out_elems(), 0x7fff);
+  std::vector<std::byte> workspace(runtime::chunk256_workspace_bytes(shape, 4, 2, p.max_keys),
                                    std::byte{0xff});
-  params.workspace = workspace.data();
+  WindowRowsDecodeArgs args = p.sizes().decode();
+  args.attention.q = p.q.data();
+  args.cache.k = p.k.data();
+  args.cache.v = p.v.data();
+  args.attention.out = out.data();
+  args.positions = p.positions.data();
+  args.slots = p.slots.data();
+  args.cache.page_table = p.page_table.empty() ? nullptr : p.page_table.data();
+  args.attention.sinks = p.sinks.data();
+  args.workspace = workspace.data();
+  args.workspace_bytes = workspace.size();
+  BroachWindowRowsDecode params = runtime::decode_params(shape, args);
+  params.max_partials = static_cast<int>(runtime::chunk256_max_chunks(300, p.max_keys));
   const auto chunks = static_cast<std::uint32_t>(params.max_partials);
   launch(&window_rows::broach_host_entry_broach_window_rows_chunk256_partial,
          window_rows::broach_host_record_broach_window_rows_chunk256_partial, params, chunks, 2, 4);
   launch(&window_rows::broach_host_entry_broach_window_rows_chunk256_combine,
          window_rows::broach_host_record_broach_window_rows_chunk256_combine, params, 18, 4, 1);
-  CHECK(wrong_outputs(c, t.out) == 0);
-  CHECK((t.out == decode(c)));
+  CHECK(wrong_outputs(p, out) == 0);
+  CHECK((out == run(kernel_of(shape), p)));
 }
 
 }  // namespace broach::test

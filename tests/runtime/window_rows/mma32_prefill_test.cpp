@@ -1,20 +1,15 @@
 // mma32's prefill by bits: on the host against the arithmetic one row at a time, on a GPU against
 // the host. prefill_promises_test.cpp has what it promises wherever and beside whatever a row is
 // computed.
-#include "tests/kernel_src/mma32_reference.hpp"
-#include "tests/runtime/window_rows/prefill_problem.hpp"
+#include "tests/reference/mma_steps.hpp"
+#include "tests/runtime/window_rows/made_problem.hpp"
 
-namespace broach {
+namespace broach::test {
 namespace {
-
-using test::differences;
-using test::PrefillKernel;
-using test::PrefillProblem;
-using Reference = test::Mma32Reference;
 
 WindowRowsShape shape_of(std::uint32_t head_dim, std::uint32_t ratio, std::uint32_t window,
                          KvLayout layout = {}, Switch p32 = Switch::kOff) {
-  return test::prefill_shape(Arith::kMma32, head_dim, ratio, window, layout, p32);
+  return prefill_shape(Arith::kMma32, head_dim, ratio, window, layout, p32);
 }
 
 /// Every head_dim, and every option somewhere: both types, p32, softcap, sinks, `checked`, all
@@ -42,10 +37,14 @@ std::vector<WindowRowsShape> shapes() {
   return all;
 }
 
-/// Three sequences in one launch; few rows where the ratio makes many heads.
-PrefillProblem problem_of(const WindowRowsShape& shape) {
-  if (shape.gqa_ratio >= 8) return {shape, {{200, 42}, {0, 1}}};
-  return {shape, {{200, 66}, {0, 1}, {31, 40}}, shape.head_dim == 64 ? 2 : 1};
+/// Three sequences in one launch, the first with an image; few rows where the ratio makes many
+/// heads.
+Problem problem_of(const WindowRowsShape& shape) {
+  const std::vector<Chunk> sequences = shape.gqa_ratio >= 8
+                                           ? std::vector<Chunk>{{200, 42}, {0, 1}}
+                                           : std::vector<Chunk>{{200, 66}, {0, 1}, {31, 40}};
+  const bool few_heads = shape.head_dim == 64 && shape.gqa_ratio < 8;
+  return made(prefill_of(shape, sequences, Image::kRows5To40, few_heads ? 2 : 1));
 }
 
 }  // namespace
@@ -54,46 +53,44 @@ TEST_CASE("an mma32 prefill gives the reference's bits, from the generic kernel 
           "[runtime][mma32]") {
   for (const WindowRowsShape& shape : shapes()) {
     CAPTURE(shape.head_dim, shape.gqa_ratio, shape.window);
-    PrefillProblem problem = problem_of(shape);
-    const PrefillKernel kernel(shape);
-    const auto plain = problem.run(kernel, problem.whole(), false);
-    CHECK(differences(plain, problem.expected<Reference>(false)) == 0);
-    problem.add_image();
-    const auto image = problem.run(kernel, problem.whole());
-    CHECK(differences(image, problem.expected<Reference>()) == 0);
+    const Problem problem = problem_of(shape);
+    const Problem own = without_image(problem);
+    const Kernel kernel = kernel_of(shape);
+    const Outputs plain = run(kernel, own);
+    CHECK(differences(plain, mma_steps_reference(own)) == 0);
+    const Outputs image = run(kernel, problem);
+    CHECK(differences(image, mma_steps_reference(problem)) == 0);
     CHECK(differences(image, plain) > 0);
-    const PrefillKernel generic(shape, {{}, Switch::kOn});
-    CHECK(differences(problem.run(generic, problem.whole()), image) == 0);
+    CHECK(differences(run(kernel_of(shape, {{}, Switch::kOn}), problem), image) == 0);
   }
 }
 
 TEST_CASE("an mma32 prefill on sm_80's step gives the reference's bits on that step",
           "[runtime][mma32]") {
-  const WindowRowsShape shape = shape_of(192, 1, 50, {}, Switch::kOn);
-  const PrefillProblem problem(shape, {{90, 20}});
-  const PrefillKernel kernel(shape, {}, test::host_device(), "-DBROACH_MMA_STEP_TWO_K8");
-  const auto out = problem.run(kernel, problem.whole(), false);
-  CHECK(differences(out, problem.expected<Reference>(false, true)) == 0);
-  CHECK(differences(out, problem.expected<Reference>(false)) > 0);
+  using specializer::MmaStep;
+  const Problem problem = made(prefill_of(shape_of(192, 1, 50, {}, Switch::kOn), {{90, 20}}));
+  const Outputs out = run(kernel_of(problem.shape, {}, bench_of("host:step=k8")), problem);
+  CHECK(differences(out, mma_steps_reference(problem, MmaStep::kTwoK8)) == 0);
+  CHECK(differences(out, mma_steps_reference(problem, MmaStep::kOneK16)) > 0);
 }
 
 TEST_CASE("each planted fault of mma32's prefill changes bits", "[runtime][mma32]") {
   WindowRowsShape shape = shape_of(64, 2, 150, {KvLayoutKind::kPaged, 24}, Switch::kOn);
   shape.sinks = Switch::kOn;
-  PrefillProblem problem(shape, {{250, 64}}, 2);  // Two tiles combine to the same bits either way.
-  problem.add_image();
+  // Two tiles combine to the same bits either way.
+  const Problem problem = made(prefill_of(shape, {{250, 64}}, Image::kRows5To40, 2));
   const std::string control = GENERATE(
       "window_early", "combine_reversed", "rescale_dropped", "p_rounded", "low_half_dropped",
       "hi_ignored", "sink_left_out", "page_off_by_one", "ratio_off_by_one", "output_toward_zero");
   CAPTURE(control);
-  const PrefillKernel kernel(shape, {control, Switch::kOff});
-  CHECK(differences(problem.run(kernel, problem.whole()), problem.expected<Reference>()) > 0);
+  const Kernel kernel = kernel_of(shape, {control, Switch::kOff});
+  CHECK(differences(run(kernel, problem), mma_steps_reference(problem)) > 0);
 }
 
 TEST_CASE("an mma32 prefill has the host's bits on a CUDA device", "[runtime][mma32][gpu]") {
-  const auto cuda = runtime::open_device("cuda");
-  if (!cuda) BROACH_SKIP(cuda.error().message);
-  for (const WindowRowsShape& shape : shapes()) test::check_device_bits(**cuda, problem_of(shape));
+  const Bench& cuda = bench_of("cuda");
+  if (cuda.device == nullptr) BROACH_SKIP("no CUDA device");
+  for (const WindowRowsShape& shape : shapes()) check_device_bits(cuda, problem_of(shape));
 }
 
-}  // namespace broach
+}  // namespace broach::test

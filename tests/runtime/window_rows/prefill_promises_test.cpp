@@ -4,35 +4,53 @@
 #include <string>
 #include <vector>
 
-#include "tests/kernel_src/mma32_reference.hpp"
-#include "tests/kernel_src/tile64_reference.hpp"
-#include "tests/runtime/window_rows/prefill_problem.hpp"
+#include "tests/reference/mma_steps.hpp"
+#include "tests/runtime/window_rows/made_problem.hpp"
 
-namespace broach {
+namespace broach::test {
 namespace {
-
-using test::Chunk;
-using test::differences;
-using test::prefill_shape;
-using test::PrefillKernel;
-using test::PrefillProblem;
 
 constexpr std::uint16_t kNan = 0x7FC0;
 constexpr std::uint16_t kInfinity = 0x7F80;
 
-/// The plain arithmetic's outputs, each row seeing keys up to its own.
-std::vector<std::uint16_t> expected(const PrefillProblem& problem) {
-  return problem.shape().arith == Arith::kMma32 ? problem.expected<test::Mma32Reference>(false)
-                                                : problem.expected<test::Tile64Reference>(false);
+WindowRowsShape shape_of(Arith arith, std::uint32_t head_dim, std::uint32_t ratio,
+                         std::uint32_t window, KvLayout layout = {}, Switch p32 = Switch::kOff) {
+  return prefill_shape(arith, head_dim, ratio, window, layout, p32);
 }
 
-std::vector<Chunk> row_by_row(int rows) {
-  std::vector<Chunk> chunks;
-  for (int row = 0; row < rows; ++row) chunks.push_back({0, row, 1});
-  return chunks;
+std::vector<Piece> row_by_row(std::int32_t rows) {
+  std::vector<Piece> pieces;
+  for (std::int32_t row = 0; row < rows; ++row) pieces.push_back({row, 1});
+  return pieces;
+}
+
+/// The outputs of a prefill in pieces, each row's at its place in the whole.
+Outputs pieced(const Kernel& kernel, const Problem& whole, const std::vector<Piece>& pieces) {
+  const Problem problem = in_pieces(whole, pieces);
+  const Outputs out = run(kernel, problem);
+  Outputs at_rows(out.size());
+  const std::vector<std::int32_t> rows = rows_of(pieces);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Outputs row = row_of(problem, out, static_cast<std::int32_t>(i));
+    std::copy(row.begin(), row.end(), at_rows.begin() + whole.out_at(rows[i], 0));
+  }
+  return at_rows;
 }
 
 bool is_finite(std::uint16_t bits) { return (bits & 0x7F80U) != 0x7F80U; }
+
+/// A launch that the host's own checks of arguments do not see first.
+Result<Outputs> unchecked_run(const Problem& problem) {
+  const Kernel kernel = kernel_of(problem.shape);
+  auto launch =
+      runtime::make_prefill_launch(kernel.shape(), kernel.plan(), *kernel.loaded().module);
+  if (!launch) return launch.error();
+  auto uploaded = contract::window_rows::DeviceProblem::upload(*kernel.bench().device, problem);
+  if (!uploaded) return uploaded.error();
+  return uploaded->run(contract::window_rows::decoder_of(
+                           std::shared_ptr<const runtime::PrefillLaunch>(std::move(*launch))),
+                       Poison::kNan);
+}
 
 /// A sequence of 70 rows from position 130 that see 60 keys each, with what is not finite in two
 /// values, a query and, for mma32's and tile64's scores alike, a key.
@@ -44,11 +62,11 @@ struct Planted {
   static constexpr int kLateKey = 198;     // by rows 68 on
   static constexpr int kQueryRow = 33;
 
-  static PrefillProblem in(PrefillProblem problem, std::uint16_t plant) {
-    problem.value(0, kLateValue, 7) = plant;
-    problem.value(0, kEarlyValue, problem.dims() - 3) = plant;
-    problem.key(0, kLateKey, 5) = plant;
-    problem.query(kQueryRow, 3) = plant;
+  static Problem in(Problem problem, std::uint16_t plant) {
+    value_at(problem, 0, kLateValue)[7] = plant;
+    value_at(problem, 0, kEarlyValue)[problem.shape.head_dim - 3] = plant;
+    key_at(problem, 0, kLateKey)[5] = plant;
+    query_at(problem, kQueryRow, 0)[3] = plant;
     return problem;
   }
 
@@ -64,40 +82,41 @@ struct Planted {
 TEST_CASE("a prefill's bits do not depend on how it is cut", "[runtime][prefill_promises]") {
   const Arith arith = GENERATE(Arith::kTile64, Arith::kTile64Ex2, Arith::kMma32);
   const Switch p32 = GENERATE(Switch::kOff, Switch::kOn);
-  const PrefillProblem problem(prefill_shape(arith, 64, 1, 90, {KvLayoutKind::kRing, 180}, p32),
-                               {{250, 70}});
-  const PrefillKernel kernel(problem.shape());
-  const auto whole = problem.run(kernel, problem.whole(), false);
-  CHECK(differences(whole, expected(problem)) == 0);
-  for (int cut = 1; cut < 70; ++cut) {  // every residue modulo 64
+  const Problem problem =
+      made(prefill_of(shape_of(arith, 64, 1, 90, {KvLayoutKind::kRing, 180}, p32), {{250, 70}}));
+  const Kernel kernel = kernel_of(problem.shape);
+  const Outputs whole = run(kernel, problem);
+  CHECK(differences(whole, mma_steps_reference(problem)) == 0);
+  for (std::int32_t cut = 1; cut < 70; ++cut) {  // every residue modulo 64
     CAPTURE(cut);
-    CHECK(differences(problem.run(kernel, {{0, 0, cut}, {0, cut, 70 - cut}}, false), whole) == 0);
+    CHECK(differences(run(kernel, problem.cut(cut)), whole) == 0);
   }
-  std::vector<Chunk> rows = row_by_row(70);
-  CHECK(differences(problem.run(kernel, rows, false), whole) == 0);
+  std::vector<Piece> rows = row_by_row(70);
+  CHECK(differences(pieced(kernel, problem, rows), whole) == 0);
   std::reverse(rows.begin(), rows.end());
-  CHECK(differences(problem.run(kernel, rows, false), whole) == 0);
+  CHECK(differences(pieced(kernel, problem, rows), whole) == 0);
 }
 
 TEST_CASE("a prefill's bits do not depend on slot, length, layout or what was there before",
           "[runtime][prefill_promises]") {
   const Arith arith = GENERATE(Arith::kTile64, Arith::kTile64Ex2, Arith::kMma32);
-  const PrefillProblem problem(prefill_shape(arith, 64, 2, 40, {}, Switch::kOn),
-                               {{130, 50}, {7, 20}});
-  const PrefillKernel kernel(problem.shape());
-  const auto right = expected(problem);
-  for (int repeat = 0; repeat < 5; ++repeat) {
-    const auto poison = static_cast<std::uint16_t>(repeat % 2 == 0 ? 0xFFFF : 0x5A5A);
-    CHECK(differences(
-              problem.run(kernel, problem.whole(), false, {repeat, 1 + repeat * 4, poison, poison}),
-              right) == 0);
+  const Recipe recipe =
+      prefill_of(shape_of(arith, 64, 2, 40, {}, Switch::kOn), {{130, 50}, {7, 20}});
+  const Problem problem = made(recipe);
+  const Kernel kernel = kernel_of(problem.shape);
+  const Outputs right = mma_steps_reference(problem);
+  for (std::int32_t repeat = 0; repeat < 5; ++repeat) {
+    const Poison poison = repeat % 2 == 0 ? Poison::kNan : Poison::kFinite;
+    const Problem moved = in_slots(recipe, {repeat, repeat + 1}, 180 * (1 + repeat * 4));
+    const auto unseen = static_cast<std::uint16_t>(poison);
+    CHECK(differences(run(kernel, with_unseen(moved, unseen), poison), right) == 0);
   }
-  CHECK(differences(problem.run(kernel, {{1, 0, 20}, {0, 0, 50}}, false), right) == 0);
+  CHECK(differences(pieced(kernel, problem, {{50, 20}, {0, 50}}), right) == 0);
   for (const KvLayout layout : {KvLayout{KvLayoutKind::kRing, 89},
                                 {KvLayoutKind::kRing, 333},
                                 {KvLayoutKind::kPaged, 24}}) {
-    const PrefillProblem other = problem.laid_out(layout);
-    CHECK(differences(other.run(PrefillKernel(other.shape()), other.whole(), false), right) == 0);
+    const Problem other = laid_out(recipe, layout);
+    CHECK(differences(run(kernel_of(other.shape), other), right) == 0);
   }
 }
 
@@ -106,14 +125,14 @@ TEST_CASE("rows that do not see a non-finite value, key or query keep their bits
   const Arith arith = GENERATE(Arith::kTile64, Arith::kTile64Ex2, Arith::kMma32);
   const Switch p32 = GENERATE(Switch::kOff, Switch::kOn);
   const std::uint32_t head_dim = GENERATE(64U, 512U);  // One KV stage; several, two warps a band.
-  const PrefillProblem clean(prefill_shape(arith, head_dim, 1, 60, {}, p32),
-                             {{Planted::kFirst, Planted::kRows}});
-  const PrefillKernel kernel(clean.shape());
-  const auto right = expected(clean);
+  const Problem clean = made(
+      prefill_of(shape_of(arith, head_dim, 1, 60, {}, p32), {{Planted::kFirst, Planted::kRows}}));
+  const Kernel kernel = kernel_of(clean.shape);
+  const Outputs right = mma_steps_reference(clean);
   constexpr std::uint16_t kPlants[] = {kInfinity, 0xFF80, kNan};
   for (const std::uint16_t plant : kPlants) {
-    const PrefillProblem problem = Planted::in(clean, plant);
-    const auto out = problem.run(kernel, problem.whole(), false);
+    const Problem problem = Planted::in(clean, plant);
+    const Outputs out = run(kernel, problem);
     std::size_t changed = 0;
     for (int row = 0; row < Planted::kRows; ++row) {
       CAPTURE(plant, row);
@@ -123,7 +142,7 @@ TEST_CASE("rows that do not see a non-finite value, key or query keep their bits
       for (std::size_t d = 0; d < head_dim; ++d) {
         const std::size_t i = static_cast<std::size_t>(row) * head_dim + d;
         if (!is_finite(out[i])) ++non_finite;
-        if (!sees) changed += out[i] != right[i];
+        if (!sees) changed += out[i] != right[i] ? 1U : 0U;
       }
       if (row == Planted::kQueryRow) {
         CHECK(non_finite == head_dim);
@@ -136,11 +155,10 @@ TEST_CASE("rows that do not see a non-finite value, key or query keep their bits
     CHECK(changed == 0);
     if (head_dim > 64) continue;  // Rows alone are minutes of a host's work there.
     // Alone and in pieces, every row has the bits it has beside the others.
-    CHECK(differences(problem.run(kernel, row_by_row(Planted::kRows), false), out) == 0);
-    for (const int cut : {1, 29, 30, 33, 34, 35, 64}) {
+    CHECK(differences(pieced(kernel, problem, row_by_row(Planted::kRows)), out) == 0);
+    for (const std::int32_t cut : {1, 29, 30, 33, 34, 35, 64}) {
       CAPTURE(cut);
-      const std::vector<Chunk> pieces{{0, 0, cut}, {0, cut, Planted::kRows - cut}};
-      CHECK(differences(problem.run(kernel, pieces, false), out) == 0);
+      CHECK(differences(run(kernel, problem.cut(cut)), out) == 0);
     }
   }
 }
@@ -148,17 +166,16 @@ TEST_CASE("rows that do not see a non-finite value, key or query keep their bits
 TEST_CASE("a weight that fp32 loses gives an infinite value its float64 class in a prefill",
           "[runtime][prefill_promises]") {
   const Arith arith = GENERATE(Arith::kTile64, Arith::kTile64Ex2, Arith::kMma32);
-  PrefillProblem problem(prefill_shape(arith, 64, 2, 40, {}, Switch::kOn), {{130, 20}});
+  Problem problem = made(prefill_of(shape_of(arith, 64, 2, 40, {}, Switch::kOn), {{130, 20}}));
+  problem.scale = 0.37F;
   // Row 10 and head 1 alone score this key so low that fp32's weight is 0; infinity times that is
   // NaN, and float64's weight is not 0.
-  const int row = 10;
-  for (std::size_t d = 0; d < 64; ++d) {
-    problem.key(0, 135, d) = 0xC040;      // -3
-    problem.query(row, 64 + d) = 0x4040;  // 3: a score of -213
-  }
-  problem.value(0, 135, 2) = kInfinity;
-  const auto out = problem.run(PrefillKernel(problem.shape()), problem.whole(), false);
-  const std::size_t head = static_cast<std::size_t>(row) * 128 + 64;
+  constexpr std::int32_t kRow = 10;
+  for (auto& k : key_at(problem, kRow, 135)) k = 0xC040;  // -3
+  for (auto& q : query_at(problem, kRow, 1)) q = 0x4040;  // 3: a score of -213
+  value_at(problem, kRow, 135)[2] = kInfinity;
+  const Outputs out = run(kernel_of(problem.shape), problem);
+  const auto head = static_cast<std::size_t>(problem.out_at(kRow, 1));
   CHECK(out[head + 2] == kInfinity);
   CHECK(is_finite(out[head + 3]));
 }
@@ -166,21 +183,20 @@ TEST_CASE("a weight that fp32 loses gives an infinite value its float64 class in
 TEST_CASE("a whole-block re-run gives a prefill's neighbours float64's bits",
           "[runtime][prefill_promises]") {
   WindowRowsShape shape =
-      prefill_shape(GENERATE(Arith::kTile64, Arith::kTile64Ex2, Arith::kMma32), 512, 1, 60);
+      shape_of(GENERATE(Arith::kTile64, Arith::kTile64Ex2, Arith::kMma32), 512, 1, 60);
   shape.dtype = Dtype::kF16;
-  PrefillProblem problem(shape, {{130, 64}});
-  problem.query(33, 3) = 0x7E00;
-  const auto sound = problem.run(PrefillKernel(shape), problem.whole(), false);
-  const PrefillKernel faulty(shape, {"whole_block_rerun", Switch::kOff});
-  CHECK(differences(problem.run(faulty, problem.whole(), false), sound) > 0);
+  Problem problem = made(prefill_of(shape, {{130, 64}}));
+  query_at(problem, 33, 0)[3] = 0x7E00;
+  const Outputs sound = run(kernel_of(shape), problem);
+  const Kernel faulty = kernel_of(shape, {"whole_block_rerun", Switch::kOff});
+  CHECK(differences(run(faulty, problem), sound) > 0);
 }
 
 TEST_CASE("a checked prefill names the argument of a row that is out of range",
           "[runtime][prefill_promises]") {
-  using test::PrefillInputs;
   struct Fault {
     std::string words;
-    void (*spoil)(PrefillInputs& inputs);
+    void (*spoil)(Problem& problem);
   };
   struct Faults {
     KvLayout layout;
@@ -190,27 +206,27 @@ TEST_CASE("a checked prefill names the argument of a row that is out of range",
   const std::string kHi = "hi is not between the row's position and the chunk's end: ";
   const Faults all[] = {
       {{},
-       {{kHi + "132", [](PrefillInputs& in) { in.hi[3] = 132; }},
-        {kHi + "150", [](PrefillInputs& in) { in.hi[3] = 150; }},
-        {"slot is outside 0 to slots - 1: 1", [](PrefillInputs& in) { in.slots[0] = 1; }},
-        {"slot is outside 0 to slots - 1: -1", [](PrefillInputs& in) { in.slots[0] = -1; }},
-        {"position is negative: -3", [](PrefillInputs& in) { in.positions[0] = -3; }},
-        {"position is past its slot's length: 140",
-         [](PrefillInputs& in) { in.sizes.cache.length = 140; }}}},
-      {{KvLayoutKind::kRing, 58},
-       {{"the ring does not hold the window and the chunk's rows: 150", [](PrefillInputs&) {}}}},
+       {{kHi + "132", [](Problem& p) { p.passes_hi = true, p.last_keys[3] = 132; }},
+        {kHi + "150", [](Problem& p) { p.passes_hi = true, p.last_keys[3] = 150; }},
+        {"slot is outside 0 to slots - 1: 1", [](Problem& p) { p.slots[0] = 1; }},
+        {"slot is outside 0 to slots - 1: -1", [](Problem& p) { p.slots[0] = -1; }},
+        {"position is negative: -3", [](Problem& p) { p.positions[0] = -3; }},
+        {"position is past its slot's length: 140", [](Problem& p) { p.length = 140; }}}},
+      {{KvLayoutKind::kRing, 59},
+       {{"the ring does not hold the window and the chunk's rows: 150",
+         [](Problem& p) { p.length = 58, p.shape.kv_layout.length = 58; }}}},
       {{KvLayoutKind::kPaged, 24},
-       {{"page table entry is negative: -7", [](PrefillInputs& in) { in.page_table[5] = -7; }}}},
+       {{"page table entry is negative: -7", [](Problem& p) { p.page_table[5] = -7; }}}},
   };
   for (const Faults& faults : all) {
-    WindowRowsShape shape = prefill_shape(arith, 64, 1, 40, faults.layout);
+    WindowRowsShape shape = shape_of(arith, 64, 1, 40, faults.layout);
     shape.checked = Switch::kOn;
-    const PrefillProblem problem(shape, {{130, 20}});
-    const PrefillKernel kernel(shape);
+    const Problem good = made(prefill_of(shape, {{130, 20}}));
     for (const Fault& fault : faults.each) {
       CAPTURE(fault.words);
-      const bool uses_hi = fault.words.starts_with(kHi);
-      const auto refused = problem.try_run(kernel, problem.whole(), uses_hi, {}, fault.spoil);
+      Problem problem = good;
+      fault.spoil(problem);
+      const auto refused = unchecked_run(problem);
       REQUIRE_FALSE(refused);
       INFO(refused.error().message);
       CHECK(refused.error().message.find(fault.words) != std::string::npos);
@@ -218,4 +234,4 @@ TEST_CASE("a checked prefill names the argument of a row that is out of range",
   }
 }
 
-}  // namespace broach
+}  // namespace broach::test

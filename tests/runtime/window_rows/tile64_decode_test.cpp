@@ -2,22 +2,21 @@
 #include <limits>
 #include <memory>
 
+#include "kernel_src/common/half.cuh"
 #include "kernel_src/window_rows/params.h"
-
-#include "tests/runtime/window_rows/tile64_problem.hpp"
+#include "tests/reference/mma_steps.hpp"
+#include "tests/runtime/window_rows/made_problem.hpp"
 
 // tile64's decode on the host target, by bits: the kernel source that the GPUs run, compiled and
 // run through the project's own path, against the arithmetic written down one row at a time.
-namespace broach {
+namespace broach::test {
 namespace {
 
+using contract::window_rows::Decoder;
 using runtime::Tile64Schedule;
-using test::DecodeRow;
-using test::Tile64Kernel;
-using test::Tile64Problem;
 using Combine = Tile64Schedule::Combine;
 
-constexpr int kPositions = 500;
+constexpr std::int32_t kPositions = 500;
 
 WindowRowsShape shape_of(std::uint32_t head_dim, std::uint32_t ratio, std::uint32_t window,
                          KvLayout layout = {}) {
@@ -34,30 +33,25 @@ constexpr KvLayout kRing300{KvLayoutKind::kRing, 300};
 constexpr KvLayout kPages24{KvLayoutKind::kPaged, 24};
 
 /// Rows around tile edges, in three streams.
-std::vector<DecodeRow> edge_rows() {
+std::vector<RowAt> edge_rows() {
   return {{0, 0}, {1, 63}, {2, 64}, {0, 127}, {1, 200}, {2, kPositions - 1}};
 }
 
 /// Rows one a stream, so that a ring holds each row's keys.
-std::vector<DecodeRow> ring_rows() { return {{0, 5}, {1, 64}, {2, 311}, {3, kPositions - 1}}; }
+std::vector<RowAt> ring_rows() { return {{0, 5}, {1, 64}, {2, 311}, {3, kPositions - 1}}; }
 
 const std::vector<Tile64Schedule> kSchedules = {
     {Combine::kInCta, 1},    {Combine::kByLastCta, 1}, {Combine::kByLastCta, 3},
     {Combine::kByKernel, 1}, {Combine::kByKernel, 2},  {Combine::kByLastCta, 100}};
 
-std::size_t differences(const std::vector<std::uint16_t>& a, const std::vector<std::uint16_t>& b) {
-  REQUIRE(a.size() == b.size());
-  std::size_t count = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) count += a[i] != b[i];
-  return count;
+Problem problem_of(const WindowRowsShape& shape, std::vector<RowAt> rows) {
+  return made(decode_of(shape, std::move(rows)));
 }
 
-/// The outputs of one row of a batch.
-std::vector<std::uint16_t> row_of(const std::vector<std::uint16_t>& out, std::size_t row,
-                                  const Tile64Problem& problem) {
-  const std::size_t elems = static_cast<std::size_t>(problem.heads()) * problem.dims();
-  const auto from = out.begin() + static_cast<std::ptrdiff_t>(row * elems);
-  return {from, from + static_cast<std::ptrdiff_t>(elems)};
+Outputs run_as(const Kernel& kernel, const Tile64Schedule& schedule, const Problem& problem) {
+  auto decoder = kernel.decoder(schedule);
+  REQUIRE(decoder);
+  return run(*decoder, problem);
 }
 
 /// Launches three times with the same parameters, launch number included, as a captured graph does
@@ -85,7 +79,7 @@ class Replaying final : public runtime::Module {
   explicit Replaying(runtime::Module& real) noexcept : real_(real) {}
   Result<const runtime::Function*> function(std::string_view name) override {
     auto real = real_.function(name);
-    // The combine kernel alone writes the outputs of its schedule: it follows its decode
+    // The combining kernel alone writes the outputs of its schedule: it follows its decode
     // unpoisoned.
     if (!real || name.find("combine") != std::string_view::npos) return real;
     replaying_ = std::make_unique<ReplayingFunction>(**real);
@@ -120,26 +114,26 @@ TEST_CASE("every schedule of tiles gives the reference's bits", "[runtime][tile6
   for (WindowRowsShape shape : shapes) {
     shape.arith = arith;
     CAPTURE(shape.arith, shape.head_dim, shape.gqa_ratio, shape.window);
-    const Tile64Problem problem(shape, ring_rows(), kPositions);
-    const Tile64Kernel kernel(shape);
-    const auto expected = problem.expected();
+    const Problem problem = problem_of(shape, ring_rows());
+    const Kernel kernel = kernel_of(shape);
+    const Outputs expected = mma_steps_reference(problem);
     for (const Tile64Schedule& schedule : kSchedules) {
       CAPTURE(static_cast<int>(schedule.combine), schedule.tiles_a_split);
-      CHECK(differences(problem.run(*kernel.launch(schedule)), expected) == 0);
+      CHECK(differences(run_as(kernel, schedule, problem), expected) == 0);
     }
-    const Tile64Kernel generic(shape, {{}, Switch::kOn});
-    CHECK(differences(problem.run(*generic.launch(Tile64Schedule{})), expected) == 0);
-    CHECK(differences(problem.run(*generic.launch(kSchedules[2])), expected) == 0);
+    const Kernel generic = kernel_of(shape, {{}, Switch::kOn});
+    CHECK(differences(run_as(generic, Tile64Schedule{}, problem), expected) == 0);
+    CHECK(differences(run_as(generic, kSchedules[2], problem), expected) == 0);
   }
 }
 
 TEST_CASE("the two exponentials of tile64 give different bits", "[runtime][tile64]") {
   WindowRowsShape shape = shape_of(64, 1, 0);
   shape.dtype = Dtype::kF16;
-  const Tile64Problem problem(shape, ring_rows(), kPositions);
-  shape.arith = Arith::kTile64Ex2;
-  const Tile64Problem of_ex2(shape, ring_rows(), kPositions);
-  CHECK(differences(problem.expected(), of_ex2.expected()) > 0);
+  Problem problem = problem_of(shape, ring_rows());
+  const Outputs of_exp32 = mma_steps_reference(problem);
+  problem.shape.arith = Arith::kTile64Ex2;
+  CHECK(differences(of_exp32, mma_steps_reference(problem)) > 0);
 }
 
 TEST_CASE("a negative scale and none are served as any other", "[runtime][tile64]") {
@@ -148,12 +142,12 @@ TEST_CASE("a negative scale and none are served as any other", "[runtime][tile64
       CAPTURE(arith, scale);
       WindowRowsShape shape = shape_of(64, 2, 100);
       shape.arith = arith;
-      Tile64Problem problem(shape, edge_rows(), kPositions);
+      Problem problem = problem_of(shape, edge_rows());
       problem.scale = scale;
-      const auto expected = problem.expected();
-      const Tile64Kernel kernel(shape);
-      CHECK(differences(problem.run(*kernel.launch(kSchedules[0])), expected) == 0);
-      CHECK(differences(problem.run(*kernel.launch(kSchedules[1])), expected) == 0);
+      const Outputs expected = mma_steps_reference(problem);
+      const Kernel kernel = kernel_of(shape);
+      CHECK(differences(run_as(kernel, kSchedules[0], problem), expected) == 0);
+      CHECK(differences(run_as(kernel, kSchedules[1], problem), expected) == 0);
     }
   }
 }
@@ -161,14 +155,16 @@ TEST_CASE("a negative scale and none are served as any other", "[runtime][tile64
 TEST_CASE("a captured launch replays to the same bits over the workspace that it left",
           "[runtime][tile64]") {
   const WindowRowsShape shape = shape_of(64, 3, 0);
-  const Tile64Kernel kernel(shape);
-  const Tile64Problem problem(shape, edge_rows(), kPositions);
-  Replaying module(kernel.module());
+  const Kernel kernel = kernel_of(shape);
+  const Problem problem = problem_of(shape, edge_rows());
+  Replaying module(*kernel.loaded().module);
   for (const Tile64Schedule& schedule : kSchedules) {
     CAPTURE(static_cast<int>(schedule.combine), schedule.tiles_a_split);
-    const auto launch = runtime::make_tile64_launch(shape, kernel.plan(), module, 1, schedule);
+    auto launch = runtime::make_tile64_launch(shape, kernel.plan(), module, 1, schedule);
     REQUIRE(launch);
-    CHECK(differences(problem.run(**launch), problem.expected()) == 0);
+    const Decoder decoder = contract::window_rows::decoder_of(
+        std::shared_ptr<const runtime::DecodeLaunch>(std::move(*launch)));
+    CHECK(differences(run(decoder, problem), mma_steps_reference(problem)) == 0);
   }
 }
 
@@ -176,52 +172,53 @@ TEST_CASE(
     "a row's bits do not depend on batch, index, slot, length, layout or what it does not see",
     "[runtime][tile64]") {
   const WindowRowsShape linear = shape_of(64, 3, 100);
-  const Tile64Kernel kernel(linear);
-  const auto launch = kernel.launch();
-  const Tile64Problem problem(linear, edge_rows(), kPositions);
-  const auto together = problem.run(*launch);
-  REQUIRE(differences(together, problem.expected()) == 0);
-  for (std::size_t row = 0; row < problem.rows().size(); ++row) {
+  const Kernel kernel = kernel_of(linear);
+  const Recipe recipe = decode_of(linear, edge_rows());
+  const Problem problem = made(recipe);
+  const Problem elsewhere = in_slots(recipe, {4, 6, 5});
+  const Problem longer = in_slots(recipe, {}, 16 * kPositions);
+  const Outputs together = run(kernel, problem);
+  REQUIRE(differences(together, mma_steps_reference(problem)) == 0);
+  for (std::int32_t row = 0; row < problem.rows; ++row) {
     CAPTURE(row);
-    const auto alone = row_of(together, row, problem);
-    CHECK(problem.run(*launch, {row}) == alone);
+    const Outputs alone = row_of(problem, together, row);
+    CHECK(run(kernel, problem.take({row})) == alone);
     // At every index of a batch of 17, among copies of another row.
-    std::vector<std::size_t> crowd(17, (row + 1) % problem.rows().size());
-    crowd[row * 3] = row;
-    CHECK(row_of(problem.run(*launch, crowd), row * 3, problem) == alone);
-    CHECK(problem.run(*launch, {row}, 4) == alone);              // another slot
-    CHECK(problem.run(*launch, {row}, 0, 16) == alone);          // a longer cache
-    CHECK(problem.run(*launch, {row}, 0, 1, 0x7F80) == alone);   // infinities behind it
-    CHECK(problem.run(*launch, {row}, 0, 1, 0, 0x5A) == alone);  // other poison
+    std::vector<std::int32_t> crowd(17, (row + 1) % problem.rows);
+    crowd[static_cast<std::size_t>(row) * 3] = row;
+    const Problem crowded = problem.take(crowd);
+    CHECK(row_of(crowded, run(kernel, crowded), row * 3) == alone);
+    CHECK(run(kernel, elsewhere.take({row})) == alone);
+    CHECK(run(kernel, longer.take({row})) == alone);
+    const Problem one = problem.take({row});
+    CHECK(run(kernel, with_unseen(one, 0x7F80)) == alone);  // infinities around it
+    CHECK(run(kernel, with_unseen(one, 0), Poison::kFinite) == alone);
   }
   // The layouts hold the same keys; 300 is no multiple of 64, so tiles wrap inside a ring.
-  const Tile64Problem streams(linear, ring_rows(), kPositions);
-  const auto expected = streams.expected();
+  const Recipe streams = decode_of(linear, ring_rows());
+  const Outputs expected = mma_steps_reference(made(streams));
   for (const KvLayout layout : {KvLayout{}, kRing300, KvLayout{KvLayoutKind::kRing, 100}, kPages24,
                                 KvLayout{KvLayoutKind::kPaged, 1}}) {
     CAPTURE(static_cast<int>(layout.kind), layout.length);
-    const WindowRowsShape shape = shape_of(64, 3, 100, layout);
-    const Tile64Problem laid_out(shape, ring_rows(), kPositions);
-    CHECK(differences(laid_out.run(*Tile64Kernel(shape).launch()), expected) == 0);
+    const Problem other = laid_out(streams, layout);
+    CHECK(differences(run(kernel_of(other.shape), other), expected) == 0);
   }
 }
 
 TEST_CASE("a non-finite head is float64's and its neighbours keep their bits",
           "[runtime][tile64]") {
   const WindowRowsShape shape = shape_of(64, 3, 100);
-  const Tile64Kernel kernel(shape);
-  const std::vector<DecodeRow> rows = {{0, 150}, {1, 150}, {2, 70}};
-  const Tile64Problem clean(shape, rows, kPositions);
-  const auto expected = clean.expected();
+  const Kernel kernel = kernel_of(shape);
+  const Problem clean = problem_of(shape, {{0, 150}, {1, 150}, {2, 70}});
+  const Outputs expected = mma_steps_reference(clean);
   const auto infinity = std::uint16_t{0x7F80};
   for (const Tile64Schedule& schedule : {kSchedules[0], kSchedules[1], kSchedules[3]}) {
-    const auto launch = kernel.launch(schedule);
     CAPTURE(static_cast<int>(schedule.combine));
     SECTION("a NaN query takes its own head only " +
             std::to_string(static_cast<int>(schedule.combine))) {
-      Tile64Problem problem = clean;
-      problem.q(1, 4)[7] = 0x7FC0;
-      const auto out = problem.run(*launch);
+      Problem problem = clean;
+      query_at(problem, 1, 4)[7] = 0x7FC0;
+      const Outputs out = run_as(kernel, schedule, problem);
       const std::size_t head = (1 * 6 + 4) * 64;
       for (std::size_t i = 0; i < out.size(); ++i) {
         if (i >= head && i < head + 64) {
@@ -233,11 +230,11 @@ TEST_CASE("a non-finite head is float64's and its neighbours keep their bits",
     }
     SECTION("an infinite value makes its own dim infinite and leaves the others finite " +
             std::to_string(static_cast<int>(schedule.combine))) {
-      Tile64Problem problem = clean;
-      problem.value(0, 120, 1)[9] = infinity;              // seen by row 0
-      problem.value(1, 50, 0)[3] = infinity;               // just before row 1's window
-      problem.value(2, 71, 0)[3] = std::uint16_t{0x7FC0};  // just after row 2
-      const auto out = problem.run(*launch);
+      Problem problem = clean;
+      value_at(problem, 0, 120, 1)[9] = infinity;           // seen by row 0
+      value_at(problem, 1, 50)[3] = infinity;               // just before row 1's window
+      value_at(problem, 2, 71)[3] = std::uint16_t{0x7FC0};  // just after row 2
+      const Outputs out = run_as(kernel, schedule, problem);
       for (std::size_t i = 0; i < out.size(); ++i) {
         const std::size_t head = i / 64;
         CAPTURE(i);
@@ -256,12 +253,12 @@ TEST_CASE("a non-finite head is float64's and its neighbours keep their bits",
     }
     SECTION("infinities of both signs in one column are NaN " +
             std::to_string(static_cast<int>(schedule.combine))) {
-      Tile64Problem problem = clean;
-      problem.value(0, 120, 0)[9] = infinity;
-      problem.value(0, 60, 0)[9] = std::uint16_t{0xFF80};
-      const auto out = problem.run(*launch);
+      Problem problem = clean;
+      value_at(problem, 0, 120)[9] = infinity;
+      value_at(problem, 0, 60)[9] = std::uint16_t{0xFF80};
+      const Outputs out = run_as(kernel, schedule, problem);
       for (std::size_t head = 0; head < 3; ++head) CHECK(out[head * 64 + 9] == 0x7FFF);
-      CHECK(row_of(out, 1, problem) == row_of(expected, 1, problem));
+      CHECK(row_of(problem, out, 1) == row_of(problem, expected, 1));
     }
   }
 }
@@ -270,45 +267,31 @@ TEST_CASE("an infinite value under a weight that only float64 holds is infinite"
           "[runtime][tile64]") {
   // One key scores about 200 above the rest: their fp32 weights are 0, float64's are e^-200.
   const WindowRowsShape shape = shape_of(64, 1, 0);
-  const Tile64Kernel kernel(shape);
-  Tile64Problem problem(shape, {{0, 90}}, kPositions);
+  const Kernel kernel = kernel_of(shape);
+  Problem problem = problem_of(shape, {{0, 90}});
   problem.scale = 1.0F;
-  for (int head = 0; head < 2; ++head) {
-    for (auto& q : problem.q(0, head)) q = problem.rounded(1.0F);
-    for (int p = 0; p <= 90; ++p) {
-      for (auto& k : problem.key(0, p, head)) k = problem.rounded(p == 40 ? 3.125F : 0.0F);
+  constexpr std::uint16_t kOne = 0x3F80;
+  constexpr std::uint16_t kThree = 0x4048;  // 3.125
+  for (std::int32_t head = 0; head < 2; ++head) {
+    for (auto& q : query_at(problem, 0, head)) q = kOne;
+    for (std::int32_t p = 0; p <= 90; ++p) {
+      for (auto& k : key_at(problem, 0, p, head)) k = p == 40 ? kThree : std::uint16_t{0};
     }
   }
-  problem.value(0, 80, 0)[5] = 0x7F80;
+  value_at(problem, 0, 80)[5] = 0x7F80;
   for (const Tile64Schedule& schedule : {kSchedules[0], kSchedules[1]}) {
-    const auto out = problem.run(*kernel.launch(schedule));
+    const Outputs out = run_as(kernel, schedule, problem);
     CHECK(out[5] == 0x7F80);
-    CHECK(out[6] == problem.value(0, 40, 0)[6]);
-    CHECK(out[64 + 5] == problem.value(0, 40, 1)[5]);
+    CHECK(out[6] == value_at(problem, 0, 40)[6]);
+    CHECK(out[64 + 5] == value_at(problem, 0, 40, 1)[5]);
   }
 }
 
 TEST_CASE("a checked kernel names the argument that is out of range", "[runtime][tile64]") {
   WindowRowsShape shape = shape_of(64, 1, 0, kPages24);
   shape.checked = Switch::kOn;
-  const Tile64Kernel kernel(shape);
-  const auto launch = kernel.launch();
-  std::vector<std::uint16_t> data(64 * 64, 0);
-  std::vector<std::int32_t> table(4, 0);
-  WindowRowsDecodeArgs args;
-  args.attention.q = args.cache.k = args.cache.v = data.data();
-  args.attention.out = data.data();
-  args.cache.page_table = table.data();
-  args.attention.q_head_stride = args.attention.q_row_stride = args.attention.out_head_stride =
-      args.attention.out_row_stride = 64;
-  args.cache.k_head_stride = args.cache.k_position_stride = args.cache.v_head_stride =
-      args.cache.v_position_stride = 64;
-  args.cache.k_slot_stride = args.cache.v_slot_stride = 64;
-  args.cache.page_table_stride = 2;
-  args.attention.rows = 1;
-  args.cache.kv_heads = 1;
-  args.cache.slots = 2;
-  args.cache.length = 48;
+  Problem problem = problem_of(shape, {{1, 40}});  // Two slots of two pages.
+  REQUIRE(problem.length == 48);
   struct Fault {
     std::int32_t position, slot, page;
     std::string words;
@@ -318,27 +301,27 @@ TEST_CASE("a checked kernel names the argument that is out of range", "[runtime]
                                               {3, 2, 0, "slot"},
                                               {3, -1, 0, "slot"},
                                               {40, 1, -7, "page"}}));
-  args.positions = &fault.position;
-  args.slots = &fault.slot;
-  table[3] = fault.page;
-  const auto launched = launch->launch(args, nullptr);
-  REQUIRE_FALSE(launched);
-  CHECK(launched.error().message.find(fault.words) != std::string::npos);
+  problem.positions[0] = fault.position;
+  problem.slots[0] = fault.slot;
+  problem.page_table[3] = fault.page;
+  const auto ran = kernel_of(shape).run(problem);
+  REQUIRE_FALSE(ran);
+  CHECK(ran.error().message.find(fault.words) != std::string::npos);
 }
 
 TEST_CASE("each planted fault of tile64's decode changes bits", "[runtime][tile64]") {
   WindowRowsShape shape = shape_of(64, 2, 100, kPages24);
   shape.p32 = Switch::kOn;
   shape.sinks = Switch::kOn;
-  const Tile64Problem problem(shape, {{0, 150}, {1, 350}, {2, 499}}, kPositions);
-  const auto expected = problem.expected();
+  const Problem problem = problem_of(shape, {{0, 150}, {1, 350}, {2, 499}});
+  const Outputs expected = mma_steps_reference(problem);
   const std::string control =
       GENERATE("window_early", "rescale_dropped", "low_half_dropped", "sink_left_out",
                "page_off_by_one", "ratio_off_by_one", "output_toward_zero");
   CAPTURE(control);
-  const Tile64Kernel kernel(shape, {control, Switch::kOff});
-  CHECK(differences(problem.run(*kernel.launch(Tile64Schedule{})), expected) > 0);
-  CHECK(differences(problem.run(*kernel.launch(kSchedules[1])), expected) > 0);
+  const Kernel kernel = kernel_of(shape, {control, Switch::kOff});
+  CHECK(differences(run_as(kernel, Tile64Schedule{}, problem), expected) > 0);
+  CHECK(differences(run_as(kernel, kSchedules[1], problem), expected) > 0);
 }
 
 TEST_CASE("tiles combined in the wrong order change bits", "[runtime][tile64]") {
@@ -346,24 +329,24 @@ TEST_CASE("tiles combined in the wrong order change bits", "[runtime][tile64]") 
   // rounds the other way, so there must be many.
   WindowRowsShape shape = shape_of(256, 8, 0);
   shape.dtype = Dtype::kF16;
-  const Tile64Problem problem(shape, {{0, 430}, {0, 450}, {0, 470}, {0, 499}}, kPositions);
-  const auto right = problem.run(*Tile64Kernel(shape).launch(kSchedules[1]));
-  const Tile64Kernel kernel(shape, {"combine_reversed", Switch::kOff});
-  CHECK(differences(problem.run(*kernel.launch(kSchedules[1])), right) > 0);
+  const Problem problem = problem_of(shape, {{0, 430}, {0, 450}, {0, 470}, {0, 499}});
+  const Outputs right = run_as(kernel_of(shape), kSchedules[1], problem);
+  const Kernel kernel = kernel_of(shape, {"combine_reversed", Switch::kOff});
+  CHECK(differences(run_as(kernel, kSchedules[1], problem), right) > 0);
 }
 
 TEST_CASE("a whole-block re-run is seen by the neighbours", "[runtime][tile64]") {
   const WindowRowsShape shape = shape_of(64, 2, 0);
-  Tile64Problem problem(shape, {{0, 450}}, kPositions);
-  const auto clean = problem.expected();
-  problem.q(0, 0)[3] = 0x7FC0;
-  const auto others = [&](const std::vector<std::uint16_t>& out) {
+  Problem problem = problem_of(shape, {{0, 450}});
+  const Outputs clean = mma_steps_reference(problem);
+  query_at(problem, 0, 0)[3] = 0x7FC0;
+  const auto others = [&](const Outputs& out) {
     return differences({out.begin() + 64, out.begin() + 128},
                        {clean.begin() + 64, clean.begin() + 128});
   };
-  CHECK(others(problem.run(*Tile64Kernel(shape).launch())) == 0);
-  const Tile64Kernel faulty(shape, {"whole_block_rerun", Switch::kOff});
-  CHECK(others(problem.run(*faulty.launch())) > 0);
+  CHECK(others(run_as(kernel_of(shape), kSchedules[0], problem)) == 0);
+  const Kernel faulty = kernel_of(shape, {"whole_block_rerun", Switch::kOff});
+  CHECK(others(run_as(faulty, kSchedules[0], problem)) > 0);
 }
 
-}  // namespace broach
+}  // namespace broach::test

@@ -1,26 +1,21 @@
 // tile64's prefill by bits: on the host against the arithmetic one row at a time and against the
 // decode form, on a GPU against the host. prefill_promises_test.cpp has what it promises wherever
 // and beside whatever a row is computed.
-#include "tests/kernel_src/tile64_reference.hpp"
-#include "tests/runtime/window_rows/prefill_problem.hpp"
-#include "tests/runtime/window_rows/tile64_problem.hpp"
+#include "tests/reference/mma_steps.hpp"
+#include "tests/runtime/window_rows/made_problem.hpp"
 
-namespace broach {
+namespace broach::test {
 namespace {
-
-using test::differences;
-using test::PrefillKernel;
-using test::PrefillProblem;
-using Reference = test::Tile64Reference;
 
 WindowRowsShape shape_of(std::uint32_t head_dim, std::uint32_t ratio, std::uint32_t window,
                          KvLayout layout = {}, Switch p32 = Switch::kOff) {
-  return test::prefill_shape(Arith::kTile64, head_dim, ratio, window, layout, p32);
+  return prefill_shape(Arith::kTile64, head_dim, ratio, window, layout, p32);
 }
 
-WindowRowsShape as_decode(WindowRowsShape shape) {
-  shape.form = Form::kDecode;
-  return shape;
+/// A prefill's rows by the decode form's kernel.
+Outputs run_as_decode(const Problem& problem, const Bench& bench = bench_of()) {
+  const Problem decode = as_decode(problem);
+  return run(kernel_of(decode.shape, {}, bench), decode);
 }
 
 }  // namespace
@@ -39,32 +34,32 @@ TEST_CASE("a prefill gives the reference's bits, and so does the decode of each 
   for (WindowRowsShape shape : shapes) {
     shape.arith = arith;
     CAPTURE(shape.arith, shape.head_dim, shape.window);
-    PrefillProblem problem(shape, {{200, 66}, {0, 1}, {31, 40}});
-    const PrefillKernel kernel(shape);
-    const auto plain = problem.run(kernel, problem.whole(), false);
-    CHECK(differences(plain, problem.expected<Reference>(false)) == 0);
-    CHECK(differences(problem.decode(*test::Tile64Kernel(as_decode(shape)).launch()), plain) == 0);
-    const PrefillKernel generic(shape, {{}, Switch::kOn});
-    CHECK(differences(problem.run(generic, problem.whole(), false), plain) == 0);
-    problem.add_image();
-    const auto image = problem.run(kernel, problem.whole());
-    CHECK(differences(image, problem.expected<Reference>()) == 0);
+    const Problem problem =
+        made(prefill_of(shape, {{200, 66}, {0, 1}, {31, 40}}, Image::kRows5To40));
+    const Problem own = without_image(problem);
+    const Kernel kernel = kernel_of(shape);
+    const Outputs plain = run(kernel, own);
+    CHECK(differences(plain, mma_steps_reference(own)) == 0);
+    CHECK(differences(run_as_decode(own), plain) == 0);
+    CHECK(differences(run(kernel_of(shape, {{}, Switch::kOn}), own), plain) == 0);
+    const Outputs image = run(kernel, problem);
+    CHECK(differences(image, mma_steps_reference(problem)) == 0);
     CHECK(differences(image, plain) > 0);
   }
 }
 
 TEST_CASE("on a host that models sm_80 both forms give the bits of two k8 steps",
           "[runtime][tile64]") {
-  const auto device = runtime::open_device("host:step=k8");
-  REQUIRE(device);
-  CHECK((*device)->name() == "host:step=k8");
+  using specializer::MmaStep;
+  const Bench& host = bench_of("host:step=k8");
+  REQUIRE(host.device != nullptr);
+  CHECK(host.device->name() == "host:step=k8");
   const WindowRowsShape shape = shape_of(64, 2, 100, {KvLayoutKind::kRing, 200}, Switch::kOn);
-  const PrefillProblem problem(shape, {{200, 66}, {31, 40}});
-  const auto out = problem.run(PrefillKernel(shape, {}, **device), problem.whole(), false);
-  CHECK(differences(out, problem.expected<Reference>(false, true)) == 0);
-  const test::Tile64Kernel decode(as_decode(shape), {}, **device);
-  CHECK(differences(problem.decode(*decode.launch()), out) == 0);
-  CHECK(differences(out, problem.expected<Reference>(false)) > 0);
+  const Problem problem = made(prefill_of(shape, {{200, 66}, {31, 40}}));
+  const Outputs out = run(kernel_of(shape, {}, host), problem);
+  CHECK(differences(out, mma_steps_reference(problem, MmaStep::kTwoK8)) == 0);
+  CHECK(differences(run_as_decode(problem, host), out) == 0);
+  CHECK(differences(out, mma_steps_reference(problem, MmaStep::kOneK16)) > 0);
 }
 
 TEST_CASE("each planted fault of tile64's prefill changes bits", "[runtime][tile64]") {
@@ -73,19 +68,18 @@ TEST_CASE("each planted fault of tile64's prefill changes bits", "[runtime][tile
   shape.arith = GENERATE(Arith::kTile64, Arith::kTile64Ex2);
   shape.dtype = Dtype::kF16;
   shape.sinks = Switch::kOn;
-  PrefillProblem problem(shape, {{300, 64}}, 2);
-  problem.add_image();
+  const Problem problem = made(prefill_of(shape, {{300, 64}}, Image::kRows5To40, 2));
   const std::string control = GENERATE(
       "window_early", "combine_reversed", "rescale_dropped", "p_rounded", "low_half_dropped",
       "hi_ignored", "sink_left_out", "page_off_by_one", "ratio_off_by_one", "output_toward_zero");
   CAPTURE(control);
-  const PrefillKernel kernel(shape, {control, Switch::kOff});
-  CHECK(differences(problem.run(kernel, problem.whole()), problem.expected<Reference>()) > 0);
+  const Kernel kernel = kernel_of(shape, {control, Switch::kOff});
+  CHECK(differences(run(kernel, problem), mma_steps_reference(problem)) > 0);
 }
 
 TEST_CASE("a tile64 prefill has the host's bits on a CUDA device", "[runtime][tile64][gpu]") {
-  const auto cuda = runtime::open_device("cuda");
-  if (!cuda) BROACH_SKIP(cuda.error().message);
+  const Bench& cuda = bench_of("cuda");
+  if (cuda.device == nullptr) BROACH_SKIP("no CUDA device");
   std::vector<WindowRowsShape> shapes;
   for (const std::uint32_t head_dim : {64U, 80U, 96U, 112U, 128U, 192U, 256U, 512U}) {
     for (const Switch p32 : {Switch::kOff, Switch::kOn}) {
@@ -101,8 +95,9 @@ TEST_CASE("a tile64 prefill has the host's bits on a CUDA device", "[runtime][ti
   for (WindowRowsShape shape : shapes) {
     shape.arith = arith;
     CAPTURE(shape.arith, shape.head_dim);
-    test::check_device_bits(**cuda, {shape, {{200, 42}, {0, 1}, {31, 9}}});
+    check_device_bits(cuda,
+                      made(prefill_of(shape, {{200, 42}, {0, 1}, {31, 9}}, Image::kRows5To40)));
   }
 }
 
-}  // namespace broach
+}  // namespace broach::test

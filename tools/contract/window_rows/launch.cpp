@@ -13,7 +13,43 @@ std::span<const std::byte> bytes_of(const std::vector<T>& from) {
   return std::as_bytes(std::span(from));
 }
 
+std::size_t no_workspace(std::int32_t /*rows*/, std::int32_t /*kv_heads*/,
+                         std::int32_t /*max_keys*/) {
+  return 0;
+}
+
 }  // namespace
+
+Decoder decoder_of(WindowRowsDecode op, void* stream) {
+  return {
+      [op](std::int32_t rows, std::int32_t kv_heads, std::int32_t max_keys) {
+        return op.workspace_bytes(rows, kv_heads, max_keys);
+      },
+      [op, stream](const broach_window_rows_decode_args& args) { return op.launch(args, stream); },
+      {}};
+}
+
+Decoder decoder_of(WindowRowsPrefill op, void* stream) {
+  return {no_workspace, {}, [op, stream](const broach_window_rows_prefill_args& args) {
+            return op.launch(args, stream);
+          }};
+}
+
+Decoder decoder_of(std::shared_ptr<const runtime::DecodeLaunch> launch) {
+  return {[launch](std::int32_t rows, std::int32_t kv_heads, std::int32_t max_keys) {
+            return launch->workspace_bytes(rows, kv_heads, max_keys);
+          },
+          [launch](const broach_window_rows_decode_args& args) {
+            return launch->launch(args, nullptr);
+          },
+          {}};
+}
+
+Decoder decoder_of(std::shared_ptr<const runtime::PrefillLaunch> launch) {
+  return {no_workspace, {}, [launch](const broach_window_rows_prefill_args& args) {
+            return launch->launch(args, nullptr);
+          }};
+}
 
 Result<DeviceProblem> DeviceProblem::upload(runtime::Device& device, const Problem& problem) {
   DeviceProblem uploaded(device);

@@ -3,12 +3,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "broach/result.hpp"
+#include "broach/window_rows.hpp"
 #include "runtime/device.hpp"
+#include "runtime/window_rows/decode_launch.hpp"
+#include "runtime/window_rows/prefill_launch.hpp"
 #include "tools/contract/harness/device_memory.hpp"
 #include "tools/contract/window_rows/problem.hpp"
 
@@ -21,6 +25,14 @@ struct Decoder {
   std::function<Result<void>(const broach_window_rows_decode_args& args)> decode;
   std::function<Result<void>(const broach_window_rows_prefill_args& args)> prefill = {};
 };
+
+/// An operator's launches on a stream.
+Decoder decoder_of(WindowRowsDecode op, void* stream = nullptr);
+Decoder decoder_of(WindowRowsPrefill op, void* stream = nullptr);
+
+/// A loaded plan's launches, without the checks of the public interface.
+Decoder decoder_of(std::shared_ptr<const runtime::DecodeLaunch> launch);
+Decoder decoder_of(std::shared_ptr<const runtime::PrefillLaunch> launch);
 
 /// A problem's inputs on a device, with outputs and workspace behind guards.
 ///

@@ -44,23 +44,11 @@ Result<MadeOperator> operator_of(Runtime& runtime, const WindowRowsShape& shape)
   if (shape.form == Form::kPrefill) {
     auto op = window_rows_prefill(runtime, shape);
     if (!op) return op.error();
-    const auto no_workspace = [](std::int32_t, std::int32_t, std::int32_t) {
-      return std::size_t{0};
-    };
-    return MadeOperator{op->shape(),
-                        {no_workspace, {}, [op = *op](const broach_window_rows_prefill_args& args) {
-                           return op.launch(args, nullptr);
-                         }}};
+    return MadeOperator{op->shape(), decoder_of(*op)};
   }
   auto op = window_rows_decode(runtime, shape);
   if (!op) return op.error();
-  return MadeOperator{
-      op->shape(),
-      {[op = *op](std::int32_t rows, std::int32_t kv_heads, std::int32_t max_keys) {
-         return op.workspace_bytes(rows, kv_heads, max_keys);
-       },
-       [op = *op](const broach_window_rows_decode_args& args) { return op.launch(args, nullptr); },
-       {}}};
+  return MadeOperator{op->shape(), decoder_of(*op)};
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "tests/tools/reference/mma_steps.hpp"
+#include "tests/reference/mma_steps.hpp"
 
 #include <algorithm>
 #include <span>

@@ -1,4 +1,4 @@
-#include "tests/tools/reference/portable_exponential.hpp"
+#include "tests/reference/portable_exponential.hpp"
 
 #include "common/exp.cuh"
 #include "common/tanh.cuh"

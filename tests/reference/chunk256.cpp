@@ -1,4 +1,4 @@
-#include "tests/tools/reference/chunk256.hpp"
+#include "tests/reference/chunk256.hpp"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include <limits>
 #include <span>
 
-#include "tests/tools/reference/portable_exponential.hpp"
+#include "tests/reference/portable_exponential.hpp"
 #include "tools/contract/harness/number.hpp"
 
 namespace broach::test {
