@@ -118,9 +118,10 @@ bool Reference::merge(std::span<const Partial> partials, std::int32_t head,
     if (std::isnan(partial.greatest)) return false;
     greatest = std::max(greatest, partial.greatest);
   }
+  // A mask where a branch would do: GCC 12.2 at -O2 takes the branch that changes nothing.
+  const std::uint32_t kept = fault_ == ReferenceFault::kTruncatedSums ? 0xffff0000U : 0xffffffffU;
   const auto truncated = [&](float x) {
-    if (fault_ != ReferenceFault::kTruncatedSums) return x;
-    return std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) & 0xffff0000U);
+    return std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) & kept);
   };
   float sum = 0;
   std::vector<float> numerator(dims, 0.0F);

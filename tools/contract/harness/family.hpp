@@ -77,8 +77,8 @@ class Case {
   std::string name_;
 };
 
-/// How many of a family's kernels gate 5 compiles for a target: one of each kind, the ones that
-/// need most, or all that differ.
+/// How many of a family's kernels gate 5 compiles for a target: one of each kind that every target
+/// serves, the ones that need most of every kind, or all that differ.
 enum class LimitDepth : std::uint8_t { kOneOfEach, kWidest, kEvery };
 
 /// What the contract has to know of a family. One line of families.cpp registers it.

@@ -158,6 +158,17 @@ constexpr Ragged kRaggedOptions[] = {
     {64, 2, 257, ring(290), Dtype::kF16, 2, kOn, kOn, kOff, kOn},
 };
 
+// What a quick sweep keeps of each: with the Gemma-4-like decode every head_dim, ratio, type,
+// layout and option, once.
+constexpr std::size_t kQuickRagged[] = {3, 4, 5, 6, 7, 8, 11, 14};
+constexpr std::size_t kQuickOptions[] = {0, 1, 3, 6, 7, 8};
+constexpr std::uint32_t kLaidOutHeadDim = 96;  // In a quick sweep, one case of all in every layout.
+
+template <std::size_t kCount>
+bool holds(const std::size_t (&places)[kCount], std::size_t place) {
+  return std::find(std::begin(places), std::end(places), place) != std::end(places);
+}
+
 // Last positions one below, at and one above each multiple of 32, 64 and 256 that matters.
 constexpr std::int32_t kEdges[] = {0,   1,   15,  16,  31,  32,  33,  62,  63,  64,
                                    127, 254, 255, 256, 257, 319, 510, 511, 512, 513};
@@ -229,6 +240,7 @@ std::vector<CaseSpec> served_decodes(CaseSize size, Arith arith) {
   std::vector<CaseSpec> cases;
   for (const std::int32_t rows : {1, 3, 17, 64}) {
     cases.push_back(gemma("12B", rows, 8, size, arith));
+    if (rows == 3) cases.back().sweep = Sweep::kQuick;
     if (size == CaseSize::kFull) cases.push_back(gemma("31B", rows, 16, size, arith));
   }
   cases.push_back(no_window(size, arith));
@@ -240,12 +252,15 @@ std::vector<CaseSpec> served_decodes(CaseSize size, Arith arith) {
 
 std::vector<CaseSpec> ragged_decodes(Arith arith) {
   std::vector<CaseSpec> cases;
-  for (const Ragged& small : kRagged) cases.push_back(ragged(small, arith));
-  // Each head_dim comes twice: the second differs in the type and the layout, which others try.
-  for (std::size_t i = 1; i < cases.size(); i += 2) cases[i].sweep = Sweep::kWhole;
-  for (const Ragged& small : kRaggedOptions) {
-    if (small.p32 == kOn && arith == Arith::kChunk256) continue;  // Keeps P in fp32 always.
+  const auto add = [&](const Ragged& small, bool quick) {
+    if (small.p32 == kOn && arith == Arith::kChunk256) return;  // Keeps P in fp32 always.
     cases.push_back(ragged(small, arith));
+    if (quick) cases.back().sweep = Sweep::kQuick;
+    if (small.head_dim == kLaidOutHeadDim) cases.back().quick_twins = Twins::kAll;
+  };
+  for (std::size_t i = 0; i < std::size(kRagged); ++i) add(kRagged[i], holds(kQuickRagged, i));
+  for (std::size_t i = 0; i < std::size(kRaggedOptions); ++i) {
+    add(kRaggedOptions[i], holds(kQuickOptions, i));
   }
   return cases;
 }

@@ -34,7 +34,9 @@ struct CaseSpec {
   Recipe recipe;
   Twins twins = Twins::kAll;
   Cuts cuts = Cuts::kFew;
-  Sweep sweep = Sweep::kQuick;
+  Sweep sweep = Sweep::kWhole;  ///< The sweep from which on it is tried.
+  /// Its twins in a quick sweep: one case of each arithmetic and form tries every layout there.
+  Twins quick_twins = Twins::kGeneric;
 };
 
 /// Whole problems for a chip, or the same ones cut to what the host target computes in seconds.

@@ -96,6 +96,7 @@ class Served {
     made.recipe.seed = static_cast<std::uint64_t>(20 + p0);
     made.cuts = p0 == 1'300 && full() ? Cuts::kEveryResidue : Cuts::kFew;
     if (p0 != 5'000 || !full()) made.twins = Twins::kGeneric;
+    if (p0 == 1'300) made.sweep = Sweep::kQuick;
     return made;
   }
 
@@ -152,6 +153,7 @@ class Served {
     made.recipe.kv_heads = full() ? 2 : 1;
     made.recipe.scale = 0.5F;
     made.recipe.seed = 2'000 + gqa_ratio;
+    if (gqa_ratio > 5) made.sweep = Sweep::kQuick;  // The ragged ones have the others.
     made.twins = Twins::kGeneric;
     return made;
   }
@@ -195,6 +197,9 @@ constexpr Ragged kRagged[] = {
     {64, 2, 33, ring(97), Dtype::kF16, kOn, kOn, kOn, kOn},
     {80, 3, 64, paged(16), Dtype::kF16, kOff, kOff, kOn, kOn},
 };
+// What a quick sweep keeps of them: with the image and five ratios of the served ones every
+// head_dim, ratio, type, layout and option, once.
+constexpr std::size_t kQuickRagged[] = {1, 2, 3, 4, 5, 6, 8, 10};
 constexpr Chunk kEdges[] = {{0, 1},   {0, 15},   {63, 16, {3, 9}},  {64, 17, {0, 17}},
                             {65, 63}, {127, 64}, {191, 65, {60, 5}}};
 
@@ -240,6 +245,7 @@ CaseSpec cut_everywhere(Switch p32, Arith arith) {
   made.recipe.seed = 64;
   made.cuts = Cuts::kEveryResidue;
   made.twins = Twins::kGeneric;
+  if (p32 == Switch::kOff) made.sweep = Sweep::kQuick;
   return made;
 }
 
@@ -252,6 +258,8 @@ std::vector<CaseSpec> served_prefills(CaseSize size, Arith arith) {
 std::vector<CaseSpec> ragged_prefills(Arith arith) {
   std::vector<CaseSpec> cases;
   for (const Ragged& small : kRagged) cases.push_back(ragged(small, arith));
+  for (const std::size_t quick : kQuickRagged) cases[quick].sweep = Sweep::kQuick;
+  cases[kQuickRagged[0]].quick_twins = Twins::kAll;
   for (const Switch p32 : {Switch::kOff, Switch::kOn}) cases.push_back(cut_everywhere(p32, arith));
   return cases;
 }

@@ -86,7 +86,10 @@ class WindowRowsFamily final : public ContractFamily {
     std::vector<std::shared_ptr<const Case>> cases;
     for (const ArithForm& served : kArithForms) {
       for (CaseSpec& one : specs_of(served, host ? CaseSize::kCut : CaseSize::kFull)) {
-        if (sweep == Sweep::kQuick && one.sweep == Sweep::kWhole) continue;
+        if (sweep == Sweep::kQuick) {
+          if (one.sweep == Sweep::kWhole) continue;
+          if (one.twins == Twins::kAll) one.twins = one.quick_twins;
+        }
         if (!specializer::serve(one.recipe.shape, target)) continue;
         cases.push_back(case_of(std::move(one)));
       }

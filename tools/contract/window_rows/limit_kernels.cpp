@@ -73,15 +73,6 @@ WindowRowsShape shape_of(const ArithForm& served, std::uint32_t head_dim) {
   return shape;
 }
 
-// One kernel of each arithmetic and form.
-std::vector<LimitKernel> one_of_each() {
-  std::vector<LimitKernel> kernels;
-  for (const ArithForm& served : kArithForms) {
-    kernels.push_back(limit_kernel(shape_of(served, kCheapHeadDim)));
-  }
-  return kernels;
-}
-
 // Specialised and generic kernels, and p32, at the widest head_dim.
 std::vector<LimitKernel> widest() {
   std::vector<LimitKernel> kernels;
@@ -140,7 +131,7 @@ LimitKernel limit_kernel(const WindowRowsShape& shape, const specializer::Varian
 std::vector<LimitKernel> limit_kernels(LimitDepth depth) {
   switch (depth) {
     case LimitDepth::kOneOfEach:
-      return one_of_each();
+      return {limit_kernel(shape_of({Arith::kChunk256, Form::kDecode}, kCheapHeadDim))};
     case LimitDepth::kWidest:
       return widest();
     case LimitDepth::kEvery:

@@ -136,7 +136,7 @@ WindowRowsShape shape_of(Arith arith, std::uint32_t head_dim) {
 
 }  // namespace
 
-TEST_CASE("each bound allows what it says and no more", "[tools][contract][bounds]") {
+TEST_CASE("each bound allows what it says and no more", "[contract][bounds]") {
   for (const Table& row : kTable) {
     INFO(row.name);
     RowView view = two_keys(row.s0, row.s1, row.v0, row.v1);
@@ -161,7 +161,7 @@ TEST_CASE("each bound allows what it says and no more", "[tools][contract][bound
 }
 
 TEST_CASE("each move of the maximum that the spreads allow is one more exponential",
-          "[tools][contract][bounds]") {
+          "[contract][bounds]") {
   // Keys 63 and 64 lie in two tiles; the second may or may not move the maximum.
   const auto radius = [](double s1, double spread) {
     RowView view = two_keys(1, s1, 1, -1);
@@ -183,8 +183,7 @@ TEST_CASE("each move of the maximum that the spreads allow is one more exponenti
   CHECK(radius(1 - 0x1p-18, 0x1p-20) == Approx(kBound).epsilon(0.02));
 }
 
-TEST_CASE("no spread of the scores lets an output leave the values' hull",
-          "[tools][contract][bounds]") {
+TEST_CASE("no spread of the scores lets an output leave the values' hull", "[contract][bounds]") {
   RowView view = two_keys(1, 0.5, 3, 2);
   FormBounds bounds;
   bounds.score_chain = 1e6;
@@ -201,7 +200,7 @@ TEST_CASE("no spread of the scores lets an output leave the values' hull",
   CHECK(range.lowest[0] > -0.001);
 }
 
-TEST_CASE("chunk256's bounds grow with what they depend on", "[tools][contract][bounds]") {
+TEST_CASE("chunk256's bounds grow with what they depend on", "[contract][bounds]") {
   WindowRowsShape shape;
   shape.head_dim = 256;
   const FormBounds few = chunk256_bounds(shape, 10, 1);
@@ -217,7 +216,7 @@ TEST_CASE("chunk256's bounds grow with what they depend on", "[tools][contract][
   CHECK(few.tanh_relative == 0);
 }
 
-TEST_CASE("a slice's chain of steps begins again from 0", "[tools][contract][bounds]") {
+TEST_CASE("a slice's chain of steps begins again from 0", "[contract][bounds]") {
   // Products in steps 0 and 1 of 16: 3 of magnitude, then accumulators of 2 before step 1 and of 1
   // before each later step: 6 in the first slice of 128 dims, 8 more in one chain over all 256.
   const RowView view = two_keys(1, 1, 1, -1, 256);
@@ -240,8 +239,7 @@ TEST_CASE("a slice's chain of steps begins again from 0", "[tools][contract][bou
   CHECK_FALSE(allows(view, bounds, 1, 1, by(1.01 * 3 * kBound)));
 }
 
-TEST_CASE("P in two halves takes a step each, over what the first has left",
-          "[tools][contract][bounds]") {
+TEST_CASE("P in two halves takes a step each, over what the first has left", "[contract][bounds]") {
   // Equal weights on values of 2 and 1: 3 of magnitude a step, and 3 in the accumulator once the
   // high halves have joined.
   const RowView view = two_keys(1, 1, 2, 1);
@@ -256,7 +254,7 @@ TEST_CASE("P in two halves takes a step each, over what the first has left",
   CHECK_FALSE(allows(view, bounds, 1, 1, by(1.01 * 2 * kBound)));
 }
 
-TEST_CASE("a tile's chain of steps begins again from 0", "[tools][contract][bounds]") {
+TEST_CASE("a tile's chain of steps begins again from 0", "[contract][bounds]") {
   // Two keys in two steps: the second meets the first's 2 of 3 unless a tile begins between them.
   RowView view = two_keys(1, 1, 2, 1);
   view.first_position = 31;
@@ -272,7 +270,7 @@ TEST_CASE("a tile's chain of steps begins again from 0", "[tools][contract][boun
   CHECK_FALSE(allows(view, bounds, 1, 1, by(1.01 * kBound)));
 }
 
-TEST_CASE("a soft cap's quotient and product round once each", "[tools][contract][bounds]") {
+TEST_CASE("a soft cap's quotient and product round once each", "[contract][bounds]") {
   RowView view = two_keys(2, 2, 1, -1);
   view.softcap = 4;
   const double middle = std::tanh(0.5);
@@ -283,7 +281,7 @@ TEST_CASE("a soft cap's quotient and product round once each", "[tools][contract
 }
 
 TEST_CASE("P's representation is its type's unit, or its square with two halves",
-          "[tools][contract][bounds]") {
+          "[contract][bounds]") {
   struct Row {
     Dtype dtype;
     Switch p32;
@@ -310,7 +308,7 @@ TEST_CASE("P's representation is its type's unit, or its square with two halves"
   }
 }
 
-TEST_CASE("tile64's bounds count what its page says", "[tools][contract][bounds]") {
+TEST_CASE("tile64's bounds count what its page says", "[contract][bounds]") {
   WindowRowsShape shape = shape_of(Arith::kTile64, 512);
   const auto roundings = [](double bound) { return bound / kFloatUnit / (1 + bound); };
   FormBounds bounds = tile64_bounds(shape, 17);
@@ -330,7 +328,7 @@ TEST_CASE("tile64's bounds count what its page says", "[tools][contract][bounds]
   CHECK(roundings(bounds.denominator_chain) == Approx(1 + 7 + 2 + 1 + 17 + 1));
 }
 
-TEST_CASE("tile64_ex2's bounds are tile64's but for its factor", "[tools][contract][bounds]") {
+TEST_CASE("tile64_ex2's bounds are tile64's but for its factor", "[contract][bounds]") {
   WindowRowsShape shape = shape_of(Arith::kTile64Ex2, 512);
   const FormBounds tile64 = tile64_bounds(shape, 17);
   FormBounds bounds = tile64_ex2_bounds(shape, 17);
@@ -351,8 +349,7 @@ TEST_CASE("tile64_ex2's bounds are tile64's but for its factor", "[tools][contra
   CHECK(std::abs(0x1.715476p+0 / kLog2E - 1) < 0.225 * kFloatUnit);
 }
 
-TEST_CASE("the rounding of a maximum lets P's absolute error weigh more",
-          "[tools][contract][bounds]") {
+TEST_CASE("the rounding of a maximum lets P's absolute error weigh more", "[contract][bounds]") {
   // Scores of 40: P of the greatest is 2^-(40 log2(e) 2^-8) of 1 at the least.
   const RowView view = two_keys(40, 40, 1, -1);
   FormBounds bounds;
@@ -365,7 +362,7 @@ TEST_CASE("the rounding of a maximum lets P's absolute error weigh more",
   CHECK_FALSE(allows(view, bounds, 40, 40, by(1.01 * grown)));
 }
 
-TEST_CASE("mma32's bounds count what its page says", "[tools][contract][bounds]") {
+TEST_CASE("mma32's bounds count what its page says", "[contract][bounds]") {
   const auto roundings = [](double bound) { return bound / kFloatUnit / (1 + bound); };
   // Sums of slices of 128 dims: none, one, one, three.
   struct Row {
@@ -393,7 +390,7 @@ TEST_CASE("mma32's bounds count what its page says", "[tools][contract][bounds]"
   CHECK(roundings(bounds.denominator_chain) == Approx(1 + 3 + 2 + 33 + 1));
 }
 
-TEST_CASE("a row's bounds count the pieces that its keys touch", "[tools][contract][bounds]") {
+TEST_CASE("a row's bounds count the pieces that its keys touch", "[contract][bounds]") {
   // Two keys, in one piece or astride an edge of two.
   for (const auto& [arith, piece] : {std::pair{Arith::kChunk256, 256},
                                      {Arith::kTile64, 64},

@@ -74,7 +74,7 @@ void check_against_reference(const Bench& bench, const CaseSpec& one) {
 }  // namespace
 
 TEST_CASE("a small kernel passes gates 1 to 4 on the host and leaves a receipt",
-          "[tools][contract][gates]") {
+          "[contract][gates]") {
   Opened host("host");
   REQUIRE(host.runtime);
   ContractRequest request;
@@ -100,7 +100,7 @@ TEST_CASE("a small kernel passes gates 1 to 4 on the host and leaves a receipt",
 }
 
 TEST_CASE("a planted fault turns its gate red, and one that is not planted is missed",
-          "[tools][contract][controls]") {
+          "[contract][controls]") {
   Opened host("host");
   REQUIRE(host.runtime);
   const ControlReport early = try_control(control_named("window_early"), host.bench, 1);
@@ -120,7 +120,7 @@ TEST_CASE("a planted fault turns its gate red, and one that is not planted is mi
   CHECK(report.missed() == 1);
 }
 
-TEST_CASE("every planted fault turns its gate red", "[tools][contract][controls][slow]") {
+TEST_CASE("every planted fault turns its gate red", "[contract][controls][slow]") {
   Opened host("host");
   REQUIRE(host.runtime);
   for (const Control& control : family().controls(host.bench.device->target())) {
@@ -130,7 +130,7 @@ TEST_CASE("every planted fault turns its gate red", "[tools][contract][controls]
   }
 }
 
-TEST_CASE("a wrong digest and a foreign bit fail the shapes gate", "[tools][contract][gates]") {
+TEST_CASE("a wrong digest and a foreign bit fail the shapes gate", "[contract][gates]") {
   Opened host("host");
   REQUIRE(host.runtime);
   auto kernel = Kernel::load(host.bench, small_case().recipe.shape);
@@ -156,7 +156,7 @@ TEST_CASE("a wrong digest and a foreign bit fail the shapes gate", "[tools][cont
 }
 
 TEST_CASE("the host's kernel has the bits of the arithmetic in plain C++",
-          "[tools][contract][reference]") {
+          "[contract][reference]") {
   Opened host("host");
   REQUIRE(host.runtime);
   check_against_reference(host.bench, small_case());
@@ -170,7 +170,7 @@ TEST_CASE("the host's kernel has the bits of the arithmetic in plain C++",
 }
 
 TEST_CASE("every ragged case has the bits of the arithmetic in plain C++",
-          "[tools][contract][reference][slow]") {
+          "[contract][reference][slow]") {
   Opened host("host");
   REQUIRE(host.runtime);
   for (const CaseSpec& one : ragged_decodes()) check_against_reference(host.bench, one);
@@ -181,30 +181,27 @@ TEST_CASE("every ragged case has the bits of the arithmetic in plain C++",
   }
 }
 
-TEST_CASE(
-    "no case is left out for a shape that no target serves, and no served one of a quick sweep",
-    "[tools][contract][cases]") {
+TEST_CASE("no case is left out for a shape that no target serves", "[contract][cases]") {
   const auto target = specializer::parse_target("host-x86-64-v3");
   REQUIRE(target);
   std::size_t made = 0;
   for (const CaseSize size : {CaseSize::kFull, CaseSize::kCut}) {
     made = 0;
-    const auto check = [&](const std::vector<CaseSpec>& cases, bool always) {
+    const auto check = [&](const std::vector<CaseSpec>& cases) {
       for (const CaseSpec& one : cases) {
         const auto served = specializer::serve(one.recipe.shape, *target);
         INFO(one.name << ": " << (served ? "" : served.error().message));
         CHECK(served);
-        if (always) CHECK(one.sweep == Sweep::kQuick);
         ++made;
       }
     };
     for (const Arith arith : {Arith::kChunk256, Arith::kTile64}) {
-      check(ragged_decodes(arith), false);
-      check(served_decodes(size, arith), true);
+      check(ragged_decodes(arith));
+      check(served_decodes(size, arith));
     }
     for (const Arith arith : {Arith::kTile64, Arith::kMma32}) {
-      check(ragged_prefills(arith), false);
-      check(served_prefills(size, arith), true);
+      check(ragged_prefills(arith));
+      check(served_prefills(size, arith));
     }
   }
   // The cut ones are the host's: all of them.
@@ -212,7 +209,7 @@ TEST_CASE(
 }
 
 TEST_CASE("every case of the host's contract has a pinned digest, and every digest a case",
-          "[tools][contract][digests]") {
+          "[contract][digests]") {
   std::set<std::string, std::less<>> names;
   std::set<std::string, std::less<>> own;
   for (const auto& one : whole_contract(Sweep::kWhole).cases) {
@@ -230,7 +227,7 @@ TEST_CASE("every case of the host's contract has a pinned digest, and every dige
 }
 
 TEST_CASE("a checked build is pinned to the bits of the build without checks",
-          "[tools][contract][digests]") {
+          "[contract][digests]") {
   constexpr std::string_view kChecked = " checked";
   std::set<std::pair<Form, Arith>> seen;
   for (const auto& one : whole_contract(Sweep::kQuick).cases) {
@@ -252,7 +249,7 @@ TEST_CASE("a checked build is pinned to the bits of the build without checks",
 }
 
 TEST_CASE("the whole contract passes on a CUDA device, its bits the host's",
-          "[tools][contract][gpu][slow]") {
+          "[contract][gpu][slow]") {
   Opened cuda("cuda");
   if (!cuda.runtime) BROACH_SKIP(cuda.why);
   Opened host("host");
@@ -271,14 +268,14 @@ TEST_CASE("the whole contract passes on a CUDA device, its bits the host's",
   }
 }
 
-TEST_CASE("small ragged cases have the host's bits on a CUDA device", "[tools][contract][gpu]") {
+TEST_CASE("small ragged cases have the host's bits on a CUDA device", "[contract][gpu]") {
   Opened cuda("cuda");
   if (!cuda.runtime) BROACH_SKIP(cuda.why);
   for (const CaseSpec& one : ragged_decodes()) check_against_reference(cuda.bench, one);
 }
 
 TEST_CASE("limits that differ are named, limits that are not stated are not",
-          "[tools][contract][limits]") {
+          "[contract][limits]") {
   LaunchLimits a;
   a.registers = 40;
   a.static_shared = 1024;

@@ -52,7 +52,7 @@ std::vector<std::uint16_t> seen_by_rows(const Problem& p) {
 }  // namespace
 
 TEST_CASE("a recipe's numbers do not depend on layout, slots, strides or length",
-          "[tools][contract][inputs]") {
+          "[contract][inputs]") {
   const auto plain = make_problem(small_recipe({KvLayoutKind::kLinear, 0}));
   REQUIRE(plain);
   const std::vector<std::uint16_t> seen = seen_by_rows(*plain);
@@ -72,7 +72,7 @@ TEST_CASE("a recipe's numbers do not depend on layout, slots, strides or length"
   }
 }
 
-TEST_CASE("cells that no row sees are NaN, and the rest finite", "[tools][contract][inputs]") {
+TEST_CASE("cells that no row sees are NaN, and the rest finite", "[contract][inputs]") {
   const KvLayout layout =
       GENERATE(KvLayout{KvLayoutKind::kRing, 40}, KvLayout{KvLayoutKind::kPaged, 16});
   const auto made = make_problem(small_recipe(layout));
@@ -96,7 +96,7 @@ TEST_CASE("cells that no row sees are NaN, and the rest finite", "[tools][contra
   CHECK(cells.size() < made->k.size());
 }
 
-TEST_CASE("inputs have the sizes that real ones have", "[tools][contract][inputs]") {
+TEST_CASE("inputs have the sizes that real ones have", "[contract][inputs]") {
   const auto made = make_problem(gemma_decode(3, CaseSize::kCut).recipe);
   REQUIRE(made);
   const Dtype dtype = made->shape.dtype;
@@ -124,7 +124,7 @@ TEST_CASE("inputs have the sizes that real ones have", "[tools][contract][inputs
   CHECK(*std::max_element(made->positions.begin(), made->positions.end()) == 39'999);
 }
 
-TEST_CASE("every third row has a key like one of its queries", "[tools][contract][inputs]") {
+TEST_CASE("every third row has a key like one of its queries", "[contract][inputs]") {
   const auto made = make_problem(small_recipe({KvLayoutKind::kLinear, 0}));
   REQUIRE(made);
   double greatest = 0;
@@ -143,8 +143,7 @@ TEST_CASE("every third row has a key like one of its queries", "[tools][contract
   CHECK(greatest > 0.999);  // The cosine: the same direction, both rounded to 8 bits.
 }
 
-TEST_CASE("rows that one ring cannot serve together are refused by name",
-          "[tools][contract][inputs]") {
+TEST_CASE("rows that one ring cannot serve together are refused by name", "[contract][inputs]") {
   Recipe recipe = small_recipe({KvLayoutKind::kRing, 24});
   const auto made = make_problem(recipe);
   REQUIRE_FALSE(made);
@@ -157,7 +156,7 @@ TEST_CASE("rows that one ring cannot serve together are refused by name",
 }
 
 TEST_CASE("every named case can be made, with every ratio and head_dim among them",
-          "[tools][contract][cases]") {
+          "[contract][cases]") {
   std::set<std::uint32_t> ratios, head_dims;
   std::set<std::string> names;
   std::vector<CaseSpec> cases = ragged_decodes(Arith::kTile64);

@@ -54,8 +54,7 @@ std::set<std::string> faults_in(std::string_view source) {
 
 }  // namespace
 
-TEST_CASE("every fault that a kernel source has is tried, and no other",
-          "[tools][contract][controls]") {
+TEST_CASE("every fault that a kernel source has is tried, and no other", "[contract][controls]") {
   const auto source =
       std::find_if(kKernelSources.begin(), kKernelSources.end(),
                    [](const EmbeddedFile& one) { return one.name == "window_rows/config.h"; });
@@ -65,8 +64,7 @@ TEST_CASE("every fault that a kernel source has is tried, and no other",
   CHECK(tried == faults_in(source->bytes));
 }
 
-TEST_CASE("a control that a kernel does not have is refused by its name",
-          "[tools][contract][controls]") {
+TEST_CASE("a control that a kernel does not have is refused by its name", "[contract][controls]") {
   const specializer::Target target = target_named("sm_90a");
   for (const PlantedFault& control : planted_faults()) {
     const WindowRowsShape shape = control_case(control).recipe.shape;
@@ -79,7 +77,7 @@ TEST_CASE("a control that a kernel does not have is refused by its name",
 }
 
 TEST_CASE("a control that cannot change a shape's kernel is refused with what it needs",
-          "[tools][contract][controls]") {
+          "[contract][controls]") {
   const specializer::Target target = target_named("sm_90a");
   std::size_t refused = 0;
   for (const PlantedFault& control : planted_faults()) {
@@ -112,39 +110,48 @@ TEST_CASE("a control that cannot change a shape's kernel is refused with what it
   CHECK(specializer::plan(plain, target, {"page_off_by_one", Switch::kOn}));
 }
 
-TEST_CASE("either sweep tries every control, form, ratio and head_dim",
-          "[tools][contract][controls]") {
+TEST_CASE("either sweep tries every control, and every form's ratios, head_dims and options",
+          "[contract][controls]") {
   const specializer::Target host = target_named(specializer::native_host_target());
   const Sweep sweep = GENERATE(Sweep::kQuick, Sweep::kWhole);
   const auto cases = family().cases(host, sweep);
   CHECK(family().controls(host).size() == planted_faults().size());
   std::set<std::string> names;
-  for (const Form form : {Form::kDecode, Form::kPrefill}) {
+  for (const auto& one : cases) names.insert(one->name());
+  CHECK(names.size() == cases.size());
+  for (const ArithForm& served : kArithForms) {
+    CAPTURE(static_cast<int>(served.arith), static_cast<int>(served.form));
     std::set<std::uint32_t> ratios;
     std::set<std::uint32_t> head_dims;
     std::set<KvLayoutKind> layouts;
-    bool p32 = false;
-    bool softcap = false;
-    bool sinks = false;
+    std::set<Dtype> dtypes;
+    std::set<Switch> p32, softcap, sinks, checked;
+    bool every_layout = false;
     for (const auto& one : cases) {
-      const WindowRowsShape& shape = spec_of(*one)->recipe.shape;
-      names.insert(one->name());
-      if (shape.form != form || shape.arith != Arith::kTile64) continue;
+      const CaseSpec& spec = *spec_of(*one);
+      const WindowRowsShape& shape = spec.recipe.shape;
+      if (shape.form != served.form || shape.arith != served.arith) continue;
       ratios.insert(shape.gqa_ratio);
       head_dims.insert(shape.head_dim);
       layouts.insert(shape.kv_layout.kind);
-      p32 = p32 || shape.p32 == Switch::kOn;
-      softcap = softcap || shape.softcap == Switch::kOn;
-      sinks = sinks || shape.sinks == Switch::kOn;
+      dtypes.insert(shape.dtype);
+      p32.insert(shape.p32);
+      softcap.insert(shape.softcap);
+      sinks.insert(shape.sinks);
+      checked.insert(shape.checked);
+      every_layout = every_layout || spec.twins == Twins::kAll;
     }
     for (const std::uint32_t ratio : {1U, 2U, 3U, 5U, 7U, 8U, 12U, 16U, 32U}) {
+      CAPTURE(ratio);
       CHECK(ratios.contains(ratio));
     }
     CHECK(head_dims.size() == 8);
     CHECK(layouts.size() == 3);
-    CHECK(p32);
-    CHECK(softcap);
-    CHECK(sinks);
+    CHECK(dtypes.size() == 2);
+    CHECK(p32.size() == (served.arith == Arith::kChunk256 ? 1 : 2));
+    CHECK(softcap.size() == 2);
+    CHECK(sinks.size() == 2);
+    CHECK(checked.size() == 2);
+    CHECK(every_layout);
   }
-  CHECK(names.size() == cases.size());
 }

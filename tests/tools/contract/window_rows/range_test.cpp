@@ -76,7 +76,7 @@ std::uint16_t bits_at(std::int32_t place) {
 
 }  // namespace
 
-TEST_CASE("honest fp32 steps stay in range on ragged shapes", "[tools][contract][range]") {
+TEST_CASE("honest fp32 steps stay in range on ragged shapes", "[contract][range]") {
   RangeReport all;
   for (const CaseSpec& one : ragged_decodes()) {
     INFO(one.name);
@@ -92,7 +92,7 @@ TEST_CASE("honest fp32 steps stay in range on ragged shapes", "[tools][contract]
 }
 
 TEST_CASE("honest fp32 steps stay in range with sinks, and leave it without them",
-          "[tools][contract][range]") {
+          "[contract][range]") {
   Recipe recipe = small_recipe(GENERATE(Dtype::kBf16, Dtype::kF16));
   recipe.shape.sinks = Switch::kOn;
   const Problem problem = problem_of(recipe);
@@ -103,7 +103,7 @@ TEST_CASE("honest fp32 steps stay in range with sinks, and leave it without them
   CHECK(checked(problem, chunk256_reference(without, library_exponential)).out_of_range > 0);
 }
 
-TEST_CASE("every planted fault of an fp32 form is out of range", "[tools][contract][range]") {
+TEST_CASE("every planted fault of an fp32 form is out of range", "[contract][range]") {
   const ReferenceFault fault = GENERATE(
       ReferenceFault::kWindowEarly, ReferenceFault::kMergeUnscaled, ReferenceFault::kTruncatedSums,
       ReferenceFault::kRatioOffByOne, ReferenceFault::kNoScale, ReferenceFault::kLostRun);
@@ -119,8 +119,7 @@ TEST_CASE("every planted fault of an fp32 form is out of range", "[tools][contra
   CHECK(report.worst->steps_outside > 0);
 }
 
-TEST_CASE("both ends of a range pass and one value beyond either does not",
-          "[tools][contract][range]") {
+TEST_CASE("both ends of a range pass and one value beyond either does not", "[contract][range]") {
   const Problem problem = problem_of(small_recipe(GENERATE(Dtype::kBf16, Dtype::kF16)));
   const auto lowest = replaced(problem, [](std::uint16_t low, std::uint16_t) { return low; });
   const auto highest = replaced(problem, [](std::uint16_t, std::uint16_t high) { return high; });
@@ -137,7 +136,7 @@ TEST_CASE("both ends of a range pass and one value beyond either does not",
   CHECK(over.out_of_range == over.checked);
 }
 
-TEST_CASE("NaN, infinities and the sign of zero are told apart", "[tools][contract][range]") {
+TEST_CASE("NaN, infinities and the sign of zero are told apart", "[contract][range]") {
   Problem problem = problem_of(small_recipe(Dtype::kBf16));
   const auto honest = chunk256_reference(problem, library_exponential);
   const auto with = [&](std::uint16_t bits) {
@@ -172,7 +171,7 @@ TEST_CASE("NaN, infinities and the sign of zero are told apart", "[tools][contra
   CHECK(checked(problem, single).out_of_range == 1);
 }
 
-TEST_CASE("non-finite rows are judged by float64's class", "[tools][contract][range]") {
+TEST_CASE("non-finite rows are judged by float64's class", "[contract][range]") {
   const Dtype dtype = GENERATE(Dtype::kBf16, Dtype::kF16);
   const std::uint16_t infinity = round_to(std::numeric_limits<double>::infinity(), dtype);
   const std::uint16_t nan = round_to(std::nan(""), dtype);
@@ -205,7 +204,7 @@ TEST_CASE("non-finite rows are judged by float64's class", "[tools][contract][ra
   }
 }
 
-TEST_CASE("a weight that only float64 can hold decides the class", "[tools][contract][range]") {
+TEST_CASE("a weight that only float64 can hold decides the class", "[contract][range]") {
   Recipe recipe = small_recipe(Dtype::kBf16);
   recipe.rows = {{0, 1}};
   recipe.kv_heads = 1;
@@ -228,7 +227,7 @@ TEST_CASE("a weight that only float64 can hold decides the class", "[tools][cont
   CHECK(checked(problem, fp32).nonfinite_mismatch == 1);
 }
 
-TEST_CASE("a short output or an arithmetic without bounds is refused", "[tools][contract][range]") {
+TEST_CASE("a short output or an arithmetic without bounds is refused", "[contract][range]") {
   Problem problem = problem_of(small_recipe(Dtype::kBf16));
   std::vector<std::uint16_t> out(problem.out_elems() - 1);
   CHECK_FALSE(check_outputs(problem, out));
@@ -238,7 +237,7 @@ TEST_CASE("a short output or an arithmetic without bounds is refused", "[tools][
   CHECK_FALSE(check_outputs(problem, out));
 }
 
-TEST_CASE("a report does not depend on the number of threads", "[tools][contract][range]") {
+TEST_CASE("a report does not depend on the number of threads", "[contract][range]") {
   const Problem problem = problem_of(small_recipe(Dtype::kF16));
   const auto faulty =
       chunk256_reference(problem, library_exponential, ReferenceFault::kMergeUnscaled);

@@ -8,7 +8,7 @@
 using namespace broach;
 using namespace broach::contract;
 
-TEST_CASE("every 16-bit value comes back from its double", "[tools][contract][number]") {
+TEST_CASE("every 16-bit value comes back from its double", "[contract][number]") {
   const Dtype dtype = GENERATE(Dtype::kBf16, Dtype::kF16);
   std::uint32_t wrong = 0;
   for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
@@ -21,7 +21,7 @@ TEST_CASE("every 16-bit value comes back from its double", "[tools][contract][nu
   CHECK(wrong == 0);
 }
 
-TEST_CASE("rounding is to nearest, ties to even, once from float64", "[tools][contract][number]") {
+TEST_CASE("rounding is to nearest, ties to even, once from float64", "[contract][number]") {
   const Dtype dtype = GENERATE(Dtype::kBf16, Dtype::kF16);
   std::uint32_t wrong = 0;
   // Between every two finite neighbours: a quarter above the lower, the middle, and the middle
@@ -45,7 +45,7 @@ TEST_CASE("rounding is to nearest, ties to even, once from float64", "[tools][co
   CHECK(is_nan(round_to(std::nan(""), dtype), dtype));
 }
 
-TEST_CASE("places follow values, with -0 just below +0", "[tools][contract][number]") {
+TEST_CASE("places follow values, with -0 just below +0", "[contract][number]") {
   const Dtype dtype = GENERATE(Dtype::kBf16, Dtype::kF16);
   CHECK(place_of(0x8000) == place_of(0) - 1);
   CHECK(place_of(0x8001) == place_of(0x8000) - 1);

@@ -49,7 +49,7 @@ RangeReport judged(const Problem& problem, const std::vector<std::uint16_t>& out
 }  // namespace
 
 TEST_CASE("a prefill's rows see their window up to the last key that hi names",
-          "[tools][contract][prefill]") {
+          "[contract][prefill]") {
   const Problem problem = made(small_prefill());
   CHECK(problem.offsets == std::vector<std::int32_t>{0, 20, 29});
   CHECK(problem.sequences() == 2);
@@ -60,8 +60,7 @@ TEST_CASE("a prefill's rows see their window up to the last key that hi names",
   CHECK(problem.slots[19] != problem.slots[20]);
 }
 
-TEST_CASE("sequences that do not make up a prefill's rows are refused",
-          "[tools][contract][prefill]") {
+TEST_CASE("sequences that do not make up a prefill's rows are refused", "[contract][prefill]") {
   Recipe recipe = small_prefill();
   recipe.sequence_rows = {20, 8};
   const auto refused = make_problem(recipe);
@@ -72,7 +71,7 @@ TEST_CASE("sequences that do not make up a prefill's rows are refused",
 }
 
 TEST_CASE("a cut makes two sequences of one, and rows taken alone one of each",
-          "[tools][contract][prefill]") {
+          "[contract][prefill]") {
   const Problem problem = made(small_prefill());
   CHECK(problem.cut(13).offsets == std::vector<std::int32_t>{0, 13, 20, 29});
   CHECK(problem.cut(20).offsets == problem.offsets);
@@ -86,7 +85,7 @@ TEST_CASE("a cut makes two sequences of one, and rows taken alone one of each",
 }
 
 TEST_CASE("a prefill's outputs lie in the range, with each option on and off",
-          "[tools][contract][prefill][range]") {
+          "[contract][prefill]") {
   Recipe recipe = small_prefill();
   recipe.shape.arith = GENERATE(Arith::kTile64, Arith::kMma32);
   recipe.shape.p32 = GENERATE(Switch::kOff, Switch::kOn);
@@ -102,7 +101,7 @@ TEST_CASE("a prefill's outputs lie in the range, with each option on and off",
 }
 
 TEST_CASE("the range of a prefill sees a key too many or too few, and 16 bits of P under p32",
-          "[tools][contract][prefill][range]") {
+          "[contract][prefill]") {
   Recipe recipe = small_prefill();
   recipe.shape.arith = GENERATE(Arith::kTile64, Arith::kMma32);
   recipe.shape.p32 = Switch::kOn;
@@ -121,7 +120,7 @@ TEST_CASE("the range of a prefill sees a key too many or too few, and 16 bits of
 }
 
 TEST_CASE("the range sees a slice of the dims that mma32 has left out or added twice",
-          "[tools][contract][prefill][range]") {
+          "[contract][prefill]") {
   Recipe recipe = small_prefill();
   recipe.shape.arith = Arith::kMma32;
   recipe.shape.p32 = Switch::kOn;

@@ -150,7 +150,7 @@ void check_table(const Bench& bench, const Served& served) {
 }  // namespace
 
 TEST_CASE("the turns of the shape table try each option on and off and each layout both ways",
-          "[tools][contract][shape_table]") {
+          "[contract][shape_table]") {
   for (const Served& served : kServed) {
     std::set<std::tuple<KvLayoutKind, bool>> windows;
     std::set<std::tuple<Switch, Switch>> softcap_sinks;
@@ -168,21 +168,21 @@ TEST_CASE("the turns of the shape table try each option on and off and each layo
 }
 
 TEST_CASE("every shape of the table has the bits of the arithmetic in plain C++ on the host",
-          "[tools][contract][shape_table][slow]") {
+          "[contract][shape_table][slow]") {
   test::OpenedRuntime host("host");
   REQUIRE(host.runtime);
   for (const Served& served : kServed) check_table(host.bench, served);
 }
 
 TEST_CASE("every width of the table has them on a host that models sm_80's step too",
-          "[tools][contract][shape_table][slow]") {
+          "[contract][shape_table][slow]") {
   test::OpenedRuntime host("host:step=k8");
   REQUIRE(host.runtime);
   for (const Served& served : kServed) check_shapes(host.bench, every_width(served), {{}});
 }
 
 TEST_CASE("every shape of the table has the bits of the arithmetic in plain C++ on a CUDA device",
-          "[tools][contract][shape_table][gpu]") {
+          "[contract][shape_table][gpu]") {
   test::OpenedRuntime cuda("cuda");
   if (!cuda.runtime) BROACH_SKIP(cuda.why);
   for (const Served& served : kServed) check_table(cuda.bench, served);
