@@ -147,8 +147,10 @@ void weigh(const RowView& view, std::span<const Score> scores, const float* sink
   }
   weights.common = std::exp(greatest_spread);
   constexpr double kLog2E = 1.4426950408889634;
-  weights.least_p =
-      std::exp2(-bounds.greatest_p * kLog2E * (std::fabs(greatest) + greatest_spread));
+  if (bounds.greatest_p > 0) {
+    weights.least_p =
+        std::exp2(-bounds.greatest_p * kLog2E * (std::fabs(greatest) + greatest_spread));
+  }
   double count = bounds.exponentials;
   if (bounds.tile_keys > 0) count += moves_of(scores, view.first_position, bounds.tile_keys);
   const double eta = std::expm1(count * std::log1p(bounds.exponential)) + 4 * kDoubleUnit;
