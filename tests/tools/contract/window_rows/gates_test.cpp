@@ -162,7 +162,7 @@ TEST_CASE("the host's kernel has the bits of the arithmetic in plain C++",
   check_against_reference(host.bench, small_case());
   check_against_reference(host.bench, ragged_decodes()[2]);  // D 80 has absent lanes.
   for (CaseSpec tiles : {ragged_decodes(Arith::kTile64)[1], ragged_prefills(Arith::kTile64)[1],
-                         ragged_prefills(Arith::kMma32)[1]}) {
+                         ragged_decodes(Arith::kTile64Ex2)[1], ragged_prefills(Arith::kMma32)[1]}) {
     tiles.recipe.rows.resize(16);
     if (tiles.recipe.shape.form == Form::kPrefill) tiles.recipe.sequence_rows = {1, 15};
     check_against_reference(host.bench, tiles);
@@ -173,11 +173,12 @@ TEST_CASE("every ragged case has the bits of the arithmetic in plain C++",
           "[contract][reference][slow]") {
   Opened host("host");
   REQUIRE(host.runtime);
-  for (const CaseSpec& one : ragged_decodes()) check_against_reference(host.bench, one);
-  for (const CaseSpec& one : ragged_decodes(Arith::kTile64))
-    check_against_reference(host.bench, one);
-  for (const Arith arith : {Arith::kTile64, Arith::kMma32}) {
-    for (const CaseSpec& one : ragged_prefills(arith)) check_against_reference(host.bench, one);
+  for (const ArithForm& served : kArithForms) {
+    const bool decode = served.form == Form::kDecode;
+    for (const CaseSpec& one :
+         decode ? ragged_decodes(served.arith) : ragged_prefills(served.arith)) {
+      check_against_reference(host.bench, one);
+    }
   }
 }
 
@@ -195,13 +196,14 @@ TEST_CASE("no case is left out for a shape that no target serves", "[contract][c
         ++made;
       }
     };
-    for (const Arith arith : {Arith::kChunk256, Arith::kTile64}) {
-      check(ragged_decodes(arith));
-      check(served_decodes(size, arith));
-    }
-    for (const Arith arith : {Arith::kTile64, Arith::kMma32}) {
-      check(ragged_prefills(arith));
-      check(served_prefills(size, arith));
+    for (const ArithForm& served : kArithForms) {
+      if (served.form == Form::kDecode) {
+        check(ragged_decodes(served.arith));
+        check(served_decodes(size, served.arith));
+      } else {
+        check(ragged_prefills(served.arith));
+        check(served_prefills(size, served.arith));
+      }
     }
   }
   // The cut ones are the host's: all of them.
