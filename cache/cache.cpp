@@ -10,6 +10,7 @@ namespace broach::cache {
 Cache::Cache() = default;
 
 Cache::~Cache() {
+  if (state_ == nullptr) return;  // Without memory for one.
   try {
     flush();
   } catch (const std::exception&) {
@@ -29,10 +30,12 @@ std::optional<Hit> Cache::find(const KeyRecord& key) {
   return state_->find_remote(key);
 }
 
-Result<Hit> Cache::find_or_make(const KeyRecord& key, const Maker& make) {
+void Cache::call_off() noexcept { state_->called_off = true; }
+
+Result<Hit> Cache::find_or_make(const KeyRecord& key, const Maker& make, const MakeTerms& terms) {
   if (auto hit = state_->look_up_timed(key)) return std::move(*hit);
   const Stopwatch watch;
-  auto landed = state_->flights.run(key.key, [&] { return state_->make(key, make); });
+  auto landed = state_->flights.run(key.key, [&] { return state_->make(key, make, terms); });
   if (landed.role == Flights::Role::kJoined) {
     state_->reporter.count("joined");
     state_->metrics.record(Timing::kWaitThread, watch.elapsed());

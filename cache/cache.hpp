@@ -128,6 +128,7 @@ struct Failure {
   Key key;
   std::string target;
   std::string compiler;
+  std::string limits;  ///< Under which it failed, as MakeTerms had them.
   Error error;
   std::int64_t created_unix_ms = 0;
   std::int64_t expires_unix_ms = 0;
@@ -205,6 +206,13 @@ struct Holder {
 using Stage = std::function<void(std::string_view)>;
 using Maker = std::function<Result<Object>(const Stage&)>;
 
+/// What the failure of a maker depends on besides the key.
+struct MakeTerms {
+  std::string limits;  ///< A failure that is remembered under other limits is none under these.
+  /// Whether a failure remembered from before this call stands, or the maker tries again.
+  enum class Remembered : std::uint8_t { kStands, kIsTriedAgain } remembered = Remembered::kStands;
+};
+
 class Metrics;
 
 /// Binaries by key, in layers: process memory, the user's directory, read-only directories,
@@ -226,8 +234,14 @@ class Cache {
 
   /// find, else runs `make` once for all threads and processes that ask, publishes and returns it.
   ///
-  /// Errors:  the maker's own, which are remembered as a failure until they expire.
-  Result<Hit> find_or_make(const KeyRecord& key, const Maker& make);
+  /// Errors:  the maker's own. Those that would come again are remembered as a failure until they
+  ///          expire; the machine's troubles (kIo, kOutOfMemory, no compiler, and whatever has the
+  ///          reason kMachine) are not. kIo after
+  ///          call_off.
+  Result<Hit> find_or_make(const KeyRecord& key, const Maker& make, const MakeTerms& terms = {});
+
+  /// Lets no call wait for other processes or machines, now and from now on, from any thread.
+  void call_off() noexcept;
 
   /// Stores an object in memory and, where there is one, the writable directory.
   Hit publish(Object object);

@@ -20,6 +20,7 @@ std::string to_text(const Failure& failure) {
   append_field(text, "log", std::string_view(failure.error.detail).substr(0, kMaxLogBytes));
   append_field(text, "created", failure.created_unix_ms);
   append_field(text, "expires", failure.expires_unix_ms);
+  append_field(text, "limits", failure.limits);
   return text;
 }
 
@@ -41,6 +42,7 @@ std::optional<Failure> failure_from(const Key& key, std::string_view text) {
   failure.key = key;
   failure.target = value("target");
   failure.compiler = value("compiler");
+  failure.limits = value("limits");
   failure.error = {static_cast<ErrorCode>(*code), value("message"), value("log")};
   failure.created_unix_ms = *created;
   failure.expires_unix_ms = *expires;

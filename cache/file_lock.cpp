@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cerrno>
+#include <exception>
 #include <thread>
 
 #include "cache/folder_listing.hpp"
@@ -75,8 +76,12 @@ Result<std::optional<FileLock>> FileLock::take_within(int folder, const std::str
 
 FileLock::~FileLock() {
   if (!fd_ || keep_file_) return;
-  const auto ours = leads_to(folder_, name_, fd_);
-  if (ours && *ours) (void)unlinkat(folder_, name_.c_str(), 0);
+  try {
+    const auto ours = leads_to(folder_, name_, fd_);
+    if (ours && *ours) (void)unlinkat(folder_, name_.c_str(), 0);
+  } catch (const std::exception&) {
+    // The file stays; the lock on it goes with the descriptor.
+  }
 }
 
 void FileLock::write(const std::string& text) noexcept {

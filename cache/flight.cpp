@@ -9,15 +9,32 @@
 namespace broach::cache {
 namespace {
 
-Result<Hit> guarded(const std::function<Result<Hit>()>& work) {
+// Short enough to need no memory itself.
+Error no_memory() { return Error{ErrorCode::kOutOfMemory, "no host memory", ""}; }
+
+Result<Hit> guarded(const std::function<Result<Hit>()>& work) noexcept {
   try {
     return work();
   } catch (const std::bad_alloc&) {
-    return Error{ErrorCode::kOutOfMemory, "no memory to make a binary", ""};
+    return no_memory();
   } catch (const std::exception& thrown) {
-    return Error{ErrorCode::kInternal, std::string("making a binary threw: ") + thrown.what(), ""};
+    try {
+      return Error{ErrorCode::kInternal, std::string("making a binary threw: ") + thrown.what(),
+                   ""};
+    } catch (const std::bad_alloc&) {
+      return no_memory();
+    }
   } catch (...) {
-    return Error{ErrorCode::kInternal, "making a binary threw", ""};
+    return Error{ErrorCode::kInternal, "it threw", ""};
+  }
+}
+
+// Those who wait get an answer even where there is no memory to copy it.
+void tell(std::promise<Result<Hit>>& promise, const Result<Hit>& result) noexcept {
+  try {
+    promise.set_value(result);
+  } catch (const std::bad_alloc&) {
+    promise.set_value(no_memory());
   }
 }
 
@@ -42,7 +59,7 @@ Flights::Landed Flights::run(const Key& key, const std::function<Result<Hit>()>&
     const std::lock_guard lock(mutex_);
     under_way_.erase(key);
   }
-  promise.set_value(result);
+  tell(promise, result);
   return {std::move(result), Role::kLed};
 }
 

@@ -169,10 +169,13 @@ void Cache::State::index_stored(const Object& object) {
   keep_budget();
 }
 
-std::optional<Error> Cache::State::remembered_failure(const Key& key) {
+std::optional<Error> Cache::State::remembered_failure(const Key& key, const MakeTerms& terms,
+                                                      std::int64_t since_unix_ms) {
   const std::int64_t now = now_unix_ms();
   const auto found = failure(key);
-  if (!found) return std::nullopt;
+  if (!found || found->limits != terms.limits) return std::nullopt;
+  const bool tries_again = terms.remembered == MakeTerms::Remembered::kIsTriedAgain;
+  if (tries_again && found->created_unix_ms < since_unix_ms) return std::nullopt;
   Error error = found->error;
   error.message +=
       fmt::format(" (remembered from {} s ago; tried again in {} s)",
@@ -199,7 +202,9 @@ void Cache::State::remember(const Failure& failure) {
 
 // A failure that another attempt cannot mend soon is remembered: the compiler's verdict for an
 // hour, its death or its running out of time for ten minutes. The machine's troubles are not.
-void Cache::State::remember_maker_failure(const KeyRecord& key, const Error& error) {
+void Cache::State::remember_maker_failure(const KeyRecord& key, const Error& error,
+                                          const MakeTerms& terms) {
+  if (error.reason == Reason::kMachine) return;
   constexpr std::int64_t kMinuteMs = 60'000;
   std::int64_t keep_ms = 0;
   if (error.code == ErrorCode::kCompileFailed) keep_ms = 60 * kMinuteMs;
@@ -210,6 +215,7 @@ void Cache::State::remember_maker_failure(const KeyRecord& key, const Error& err
   Failure failure;
   failure.key = key.key;
   failure.error = error;
+  failure.limits = terms.limits;
   failure.created_unix_ms = now_unix_ms();
   failure.expires_unix_ms = failure.created_unix_ms + keep_ms;
   if (const auto fields = fields_of(key.stream)) {
@@ -231,8 +237,9 @@ Turn::Patience Cache::State::patience() const {
   return patience;
 }
 
-Result<Hit> Cache::State::make(const KeyRecord& key, const Maker& maker) {
-  if (auto failure = remembered_failure(key.key)) {
+Result<Hit> Cache::State::make(const KeyRecord& key, const Maker& maker, const MakeTerms& terms) {
+  const std::int64_t since = now_unix_ms();
+  if (auto failure = remembered_failure(key.key, terms, since)) {
     reporter.count("failure_served");
     return std::move(*failure);
   }
@@ -241,16 +248,17 @@ Result<Hit> Cache::State::make(const KeyRecord& key, const Maker& maker) {
   if (can_write()) {
     const Stopwatch watch;
     turn.emplace(Turn::take(
-        *user->directory, key.key, reporter, [&] { return (found = look_up(key)).has_value(); },
-        patience()));
+        *user->directory, key.key, reporter,
+        [&] { return called_off || (found = look_up(key)).has_value(); }, patience()));
     if (turn->waited()) metrics.record(Timing::kWaitProcess, watch.elapsed());
   } else {
     // A thread that led before this one may have made it.
     found = look_up(key);
   }
   if (found) return std::move(*found);
+  if (called_off) return Error{ErrorCode::kIo, "the wait for a binary was called off", ""};
   // Whoever held the lock before may have failed.
-  if (auto failure = remembered_failure(key.key)) {
+  if (auto failure = remembered_failure(key.key, terms, since)) {
     reporter.count("failure_served");
     return std::move(*failure);
   }
@@ -264,10 +272,11 @@ Result<Hit> Cache::State::make(const KeyRecord& key, const Maker& maker) {
     if ((found = find_remote(key))) return std::move(*found);
     const Stopwatch watch;
     fleet_turn = remotes->take_turn(
-        key, [&] { return (found = find_remote(key)).has_value(); },
+        key, [&] { return called_off || (found = find_remote(key)).has_value(); },
         [&](std::string_view name) {
           if (turn) turn->stage(name);
         });
+    if (called_off) return Error{ErrorCode::kIo, "the wait for a binary was called off", ""};
     if (fleet_turn.served()) {
       metrics.record(Timing::kWaitFleet, watch.elapsed());
       return std::move(*found);
@@ -276,7 +285,7 @@ Result<Hit> Cache::State::make(const KeyRecord& key, const Maker& maker) {
   reporter.count("made");
   auto object = maker(stage);
   if (!object) {
-    remember_maker_failure(key, object.error());
+    remember_maker_failure(key, object.error(), terms);
     return object.error();
   }
   if (object->key != key) {

@@ -60,12 +60,15 @@ struct Cache::State {
   void index_stored(const Object& object);
 
   /// The maker's turn: waits for other processes, makes, stores, indexes.
-  Result<Hit> make(const KeyRecord& key, const Maker& maker);
+  Result<Hit> make(const KeyRecord& key, const Maker& maker, const MakeTerms& terms);
 
   std::optional<Failure> failure(const Key& key);
-  std::optional<Error> remembered_failure(const Key& key);
+  /// The failure that stands in the way of making a key: not one from under other limits, nor one
+  /// from before `since` where the caller tries again.
+  std::optional<Error> remembered_failure(const Key& key, const MakeTerms& terms,
+                                          std::int64_t since_unix_ms);
   void remember(const Failure& failure);
-  void remember_maker_failure(const KeyRecord& key, const Error& error);
+  void remember_maker_failure(const KeyRecord& key, const Error& error, const MakeTerms& terms);
 
   void flush();
   void sweep_once();
@@ -105,6 +108,7 @@ struct Cache::State {
 
   std::atomic<std::uint64_t> stores{0};  ///< Tried by this process.
   pid_t owner = 0;                       ///< The process that opened the cache.
+  std::atomic<bool> called_off = false;  ///< No call waits for other processes any more.
 
   std::mutex mutex;  ///< Guards what follows.
   std::set<Key> distrusted_keys;

@@ -59,6 +59,11 @@ specializer::CompilersOptions compilers_options(const Options& options) {
   compilers.hiprtc_prefix = options.hiprtc_prefix;
   compilers.host_compiler = options.host_compiler;
   compilers.search_path = options.search_path;
+  if (!options.scratch_directory.empty()) compilers.scratch.push_back(options.scratch_directory);
+  compilers.scratch.insert(compilers.scratch.end(), {"/tmp", "/var/tmp", "/dev/shm"});
+  // Where nothing else can be written, the cache's own directory still can.
+  compilers.scratch.insert(compilers.scratch.end(), options.cache_directories.begin(),
+                           options.cache_directories.end());
   compilers.jobs = options.jobs;
   compilers.time_limit_s = options.compile_time_limit_s;
   compilers.memory_limit_bytes = options.compile_memory_limit_bytes;

@@ -143,6 +143,10 @@ Options Options::from_environment() {
   options.host_compiler = variable("BROACH_CXX");
   options.search_path = variable("PATH");
   if (options.search_path.empty()) options.search_path = kFixedSearchPath;
+  // Compilers run in the root directory, so a relative one names nothing.
+  if (const std::string scratch = variable("TMPDIR"); scratch.starts_with('/')) {
+    options.scratch_directory = scratch;
+  }
   read_number("BROACH_JOBS", options.jobs, options.problems);
   read_number("BROACH_COMPILE_TIME_LIMIT", options.compile_time_limit_s, options.problems);
   read_number("BROACH_COMPILE_MEMORY_LIMIT", options.compile_memory_limit_bytes, options.problems);

@@ -33,16 +33,17 @@ struct CompilerIdentity {
 ///
 /// Units:   seconds and bytes as named; 0 takes the default.
 struct CompilersOptions {
-  std::filesystem::path worker;          ///< broach-rtc; empty: beside the program or library.
-  std::filesystem::path nvrtc;           ///< A libnvrtc file; empty: the documented search.
-  std::filesystem::path hiprtc;          ///< A libamdhip64/libhiprtc file; empty: the search.
-  std::filesystem::path hiprtc_prefix;   ///< A directory of unpacked packages, own loader included.
-  std::filesystem::path host_compiler;   ///< empty: c++, g++, clang++ on PATH.
-  std::string search_path;               ///< PATH as the caller read it.
-  std::filesystem::path scratch;         ///< Holds workers' private directories; default /tmp.
+  std::filesystem::path worker;         ///< broach-rtc; empty: beside the program or library.
+  std::filesystem::path nvrtc;          ///< A libnvrtc file; empty: the documented search.
+  std::filesystem::path hiprtc;         ///< A libamdhip64/libhiprtc file; empty: the search.
+  std::filesystem::path hiprtc_prefix;  ///< A directory of unpacked packages, own loader included.
+  std::filesystem::path host_compiler;  ///< empty: c++, g++, clang++ on PATH.
+  std::string search_path;              ///< PATH; default /usr/local/bin:/usr/bin:/bin.
+  /// Where workers' private directories may be made, best first; default /tmp, /var/tmp, /dev/shm.
+  std::vector<std::filesystem::path> scratch;
   std::uint32_t jobs = 0;                ///< Workers a compiler at most; default: cores.
   std::uint32_t time_limit_s = 0;        ///< Default 300.
-  std::uint64_t memory_limit_bytes = 0;  ///< Default 8 GiB.
+  std::uint64_t memory_limit_bytes = 0;  ///< Default 8 GiB; never more than this process's own.
 };
 
 struct CompileOutput {
@@ -94,6 +95,13 @@ class Compilers {
   Result<CompileOutput> compile(const Plan& plan);
 
   std::vector<CompilerStatus> status();
+
+  /// What one compile may use, as "300 s, 8192 MiB": a failure under other limits may be none.
+  std::string limits() const;
+
+  /// Ends what is under way and lets nothing more begin, from any thread: whoever waits for a
+  /// compile has an error at once (kIo).
+  void close() noexcept;
 
   /// The same of the compiler that would serve a target alone, which is opened for it.
   CompilerStatus status(const Target& target);

@@ -17,7 +17,8 @@ Result<Artifact> Forge::obtain(const Plan& plan, OnMiss on_miss) {
       [] {
         const auto now = std::chrono::system_clock::now().time_since_epoch();
         return std::int64_t{std::chrono::duration_cast<std::chrono::milliseconds>(now).count()};
-      }};
+      },
+      compilers_->limits()};
   return specializer::obtain(*cache_, steps, plan, on_miss);
 }
 

@@ -20,7 +20,11 @@ struct Artifact {
   bool compiled = false;  ///< This call ran a compiler.
 };
 
-enum class OnMiss : std::uint8_t { kCompile, kRefuse };
+enum class OnMiss : std::uint8_t {
+  kCompile,
+  kCompileAnew,  ///< Also what failed before and is remembered for it.
+  kRefuse,
+};
 
 /// Looks a plan up, else compiles it, reads its limits and publishes it.
 ///
@@ -30,7 +34,8 @@ class Forge {
   Forge(std::shared_ptr<cache::Cache> cache, std::shared_ptr<Compilers> compilers);
 
   /// Errors:  kNotWarmed under kRefuse, naming the shape and target; the compiler's errors;
-  ///          a remembered failure until it expires, saying so.
+  ///          under kCompile a failure remembered from the same limits until it expires, saying
+  ///          so.
   Result<Artifact> obtain(const Plan& plan, OnMiss on_miss);
 
   /// The key a plan has with the compiler this machine would use.

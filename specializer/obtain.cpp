@@ -40,9 +40,16 @@ class Obtaining {
       if (auto hit = cache_.find(key)) return served(std::move(*hit));
       return not_warmed(fmt::format("made by {}", compiler->words));
     }
-    auto hit = cache_.find_or_make(key, [&](const cache::Stage& stage) -> Result<cache::Object> {
-      return make(key, *compiler, stage);
-    });
+    using Remembered = cache::MakeTerms::Remembered;
+    const cache::MakeTerms terms{steps_.limits, on_miss == OnMiss::kCompileAnew
+                                                    ? Remembered::kIsTriedAgain
+                                                    : Remembered::kStands};
+    auto hit = cache_.find_or_make(
+        key,
+        [&](const cache::Stage& stage) -> Result<cache::Object> {
+          return make(key, *compiler, stage);
+        },
+        terms);
     if (other_) return served(std::move(*other_));
     if (hit) return served(std::move(*hit));
     if (hit.error().reason != Reason::kCompilerChanged) return hit.error();

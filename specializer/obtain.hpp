@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 
 #include "specializer/forge.hpp"
 
@@ -12,6 +13,7 @@ struct ObtainSteps {
   std::function<Result<CompilerIdentity>(const Target&)> identity;
   std::function<Result<CompileOutput>(const Plan&)> compile;
   std::function<std::int64_t()> now_unix_ms;
+  std::string limits = {};  ///< Under which `compile` works, as Compilers::limits has them.
 };
 
 /// Looks a plan up, else compiles it, reads its limits and publishes it.

@@ -1,6 +1,7 @@
 #include "cache/remote/lease_keeper.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 namespace broach::cache::remote {
@@ -75,14 +76,20 @@ void LeaseKeeper::work(const std::stop_token& stop) {
                           [this] { return first_due(Clock::now()) != held_.end(); });
       continue;
     }
-    const Key key = due->first;
-    Held held = due->second;
     // Asked again after a third of the time whatever comes of it now.
     due->second.renew_at = Clock::now() + terms_.time / 3;
-    if (held.wish != Wish::kKeep) held_.erase(due);
-    lock.unlock();
-    serve(key, held);
-    lock.lock();
+    try {
+      const Key key = due->first;
+      Held held = due->second;
+      if (held.wish != Wish::kKeep) held_.erase(due);
+      lock.unlock();
+      serve(key, held);
+    } catch (const std::exception&) {
+      // No memory for it: as good as a board that does not answer. What was to be given up ends by
+      // its own time.
+      if (lock.owns_lock() && due->second.wish != Wish::kKeep) held_.erase(due);
+    }
+    if (!lock.owns_lock()) lock.lock();
   }
 }
 

@@ -171,10 +171,14 @@ Tier::~Tier() {
   (void)drain(drain_);
   const std::size_t left = queue_->close();
   if (left > 0) {
-    reporter_.tell_once("remote_uploads_left",
-                        fmt::format("{} objects had not reached the remotes as the cache closed; "
-                                    "whoever needs them makes them again",
-                                    left));
+    try {
+      reporter_.tell_once("remote_uploads_left",
+                          fmt::format("{} objects had not reached the remotes as the cache closed; "
+                                      "whoever needs them makes them again",
+                                      left));
+    } catch (const std::exception&) {
+      // No memory for the words.
+    }
   }
   for (std::size_t i = 0; i < left; ++i) reporter_.count("remote_upload_dropped");
 }

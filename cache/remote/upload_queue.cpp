@@ -1,5 +1,6 @@
 #include "cache/remote/upload_queue.hpp"
 
+#include <exception>
 #include <utility>
 
 namespace broach::cache::remote {
@@ -46,7 +47,12 @@ void UploadQueue::work(const std::stop_token& stop) {
     queue_.pop_front();
     ++sending_;
     lock.unlock();
-    const Upload::Fate fate = send_(upload, stop);
+    auto fate = Upload::Fate::kLost;
+    try {
+      fate = send_(upload, stop);
+    } catch (const std::exception&) {
+      // No memory for it: as good as a remote that does not answer.
+    }
     if (upload.ended) upload.ended(fate);
     lock.lock();
     --sending_;

@@ -24,6 +24,8 @@ Error broken(const char* call) {
 
 }  // namespace
 
+void Channel::hang_up() const noexcept { ::shutdown(socket_.get(), SHUT_RDWR); }
+
 Result<void> Channel::wait(short events, Deadline deadline) const {
   for (;;) {
     int timeout_ms = -1;

@@ -31,6 +31,9 @@ class Channel {
 
   int fd() const noexcept { return socket_.get(); }
 
+  /// Ends the connection, from whichever thread: who waits for the other side finds it gone.
+  void hang_up() const noexcept;
+
  private:
   Result<void> read_exactly(char* out, std::size_t bytes, Deadline deadline);
   Result<void> wait(short events, Deadline deadline) const;

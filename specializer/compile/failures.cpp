@@ -1,20 +1,12 @@
 #include "specializer/compile/failures.hpp"
 
 #include <algorithm>
-#include <array>
 #include <string_view>
+
+#include "specializer/compile/trouble.hpp"
 
 namespace broach::specializer {
 namespace {
-
-// What compilers print when an allocation fails under the memory limit.
-bool speaks_of_memory(std::string_view text) {
-  constexpr std::array<std::string_view, 5> kSigns = {"out of memory", "Out of memory", "bad_alloc",
-                                                      "memory exhausted", "Cannot allocate memory"};
-  return std::any_of(kSigns.begin(), kSigns.end(), [&](std::string_view sign) {
-    return text.find(sign) != std::string_view::npos;
-  });
-}
 
 std::string subject(const Attempt& attempt) {
   return attempt.plan.family + " for " + attempt.plan.target.name + ": " + attempt.compiler.words;
@@ -24,7 +16,7 @@ Error out_of_memory(const Attempt& attempt, std::string detail) {
   return {ErrorCode::kOutOfMemory,
           subject(attempt) + " ran out of memory under the limit of " +
               mebibytes(attempt.options.memory_limit_bytes) +
-              "; raise it (BROACH_COMPILE_MEMORY_LIMIT) or free memory",
+              "; raise it (BROACH_COMPILE_MEMORY_LIMIT, and ulimit -v) or free memory",
           std::move(detail)};
 }
 
@@ -69,7 +61,13 @@ Error lost(const Attempt& attempt, Error why) {
     why.message = subject(attempt) + ": " + why.message;
     return why;
   }
-  if (speaks_of_memory(why.detail)) return out_of_memory(attempt, std::move(why.detail));
+  const rtc::Trouble trouble = rtc::trouble_in(why.detail);
+  if (trouble == rtc::Trouble::kMemory) return out_of_memory(attempt, std::move(why.detail));
+  if (trouble == rtc::Trouble::kMachine) {
+    return {ErrorCode::kIo,
+            subject(attempt) + " met a machine in trouble, as its log says, and " + why.message,
+            std::move(why.detail)};
+  }
   why.message = subject(attempt) + " took its worker down: " + why.message + " (memory limit " +
                 mebibytes(attempt.options.memory_limit_bytes) + "); " + advice(attempt);
   return why;

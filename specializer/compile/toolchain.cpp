@@ -56,11 +56,11 @@ rtc::Deadline deadline_of(const CompilersOptions& options) {
 
 }  // namespace
 
-Toolchain::Toolchain(CompilerKind kind, const CompilersOptions& options, const IdentityMemo& memo)
-    : kind_(kind),
-      options_(options),
-      memo_(memo),
-      pool_(options.jobs, [this] { return start(); }) {}
+Toolchain::Toolchain(CompilerKind kind, const CompilersOptions& options, const IdentityMemo& memo,
+                     WorkerRegistry& registry)
+    : kind_(kind), options_(options), memo_(memo), registry_(registry), pool_(options.jobs, [this] {
+        return start();
+      }) {}
 
 Result<CompilerIdentity> Toolchain::identity() {
   {
@@ -77,7 +77,12 @@ Result<CompilerIdentity> Toolchain::identity() {
 
 Result<CompileOutput> Toolchain::compile(const Plan& plan) {
   auto lease = pool_.acquire();
-  if (!lease) return std::move(lease).error();
+  if (!lease) {
+    // Whatever keeps a worker from its start, it is not the plan.
+    Error error = std::move(lease).error();
+    if (error.reason == Reason::kNone) error.reason = Reason::kMachine;
+    return error;
+  }
   const CompilerIdentity compiler = identity_of(kind_, (*lease)->opened);
   adopt(compiler);
   rtc::CompileRequest request;
@@ -172,7 +177,9 @@ Result<Worker> Toolchain::start() {
 
 Result<Worker> Toolchain::open(const fs::path& program, const fs::path& file) const {
   WorkerLaunch launch;
-  launch.scratch_parent = options_.scratch;
+  launch.registry = &registry_;
+  // NVRTC writes no files.
+  if (kind_ != CompilerKind::kNvrtc) launch.scratch_parents = options_.scratch;
   // Nothing of the caller's environment: compilers read options out of it.
   launch.environment = {"LC_ALL=C", "PATH=" + options_.search_path, "AMD_COMGR_CACHE=0"};
   if (kind_ == CompilerKind::kHiprtc && !options_.hiprtc_prefix.empty()) {

@@ -9,6 +9,7 @@
 #include "broach/result.hpp"
 #include "specializer/compile/identity.hpp"
 #include "specializer/compile/worker_pool.hpp"
+#include "specializer/compile/worker_registry.hpp"
 #include "specializer/compilers.hpp"
 
 namespace broach::specializer {
@@ -18,8 +19,9 @@ namespace broach::specializer {
 /// Threads: any.
 class Toolchain {
  public:
-  /// Both references outlive the toolchain; no option is left at its default but `jobs`.
-  Toolchain(CompilerKind kind, const CompilersOptions& options, const IdentityMemo& memo);
+  /// The references outlive the toolchain; no option is left at its default but `jobs`.
+  Toolchain(CompilerKind kind, const CompilersOptions& options, const IdentityMemo& memo,
+            WorkerRegistry& registry);
 
   /// Errors (all three): as Compilers states them.
   Result<CompilerIdentity> identity();
@@ -40,6 +42,7 @@ class Toolchain {
   const CompilerKind kind_;
   const CompilersOptions& options_;
   const IdentityMemo& memo_;
+  WorkerRegistry& registry_;
   std::mutex mutex_;
   std::optional<CompilerIdentity> identity_;
   WorkerPool pool_;

@@ -61,7 +61,10 @@ class WorkerPool {
   void retire();
 
  private:
+  class Place;
   void give_back(Worker worker) noexcept;
+  void free_place() noexcept;
+  Worker last_idle();
   void forget_if_forked();
 
   std::uint32_t most_;

@@ -6,21 +6,18 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
-#include <system_error>
+#include <exception>
 #include <utility>
 
 namespace broach::specializer {
 namespace {
 
-namespace fs = std::filesystem;
 using rtc::UniqueFd;
 
 constexpr off_t kLogTailBytes = off_t{16} << 10;
@@ -85,28 +82,28 @@ class SpawnSetup {
   posix_spawnattr_t attributes_;
 };
 
-std::string words_for(int status) {
-  if (WIFSIGNALED(status)) {
-    const int signal = WTERMSIG(status);
-    return "ended by signal " + std::to_string(signal) + " (" + ::strsignal(signal) + ")";
-  }
-  return "ended with status " + std::to_string(WEXITSTATUS(status));
+// A program that is not there or is none is an installation's fault; the rest is the machine's:
+// too many processes, no memory.
+bool is_of_the_machine(int error) {
+  return error != ENOENT && error != EACCES && error != ENOEXEC && error != ENOTDIR &&
+         error != ELOOP && error != EPERM;
 }
 
 }  // namespace
 
-WorkerProcess::WorkerProcess(rtc::Channel channel, UniqueFd log, pid_t pid, fs::path scratch)
+WorkerProcess::WorkerProcess(rtc::Channel channel, UniqueFd log, GroupLeader leader,
+                             Scratch scratch)
     : channel_(std::move(channel)),
       log_(std::move(log)),
-      pidfd_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))),
-      pid_(pid),
+      leader_(std::move(leader)),
       scratch_(std::move(scratch)) {}
 
 WorkerProcess::~WorkerProcess() {
-  if (pid_ > 0) end(Patience::kNone);
-  if (!scratch_.empty()) {
-    std::error_code ignored;
-    fs::remove_all(scratch_, ignored);
+  if (registry_ != nullptr) registry_->remove(this);
+  try {
+    if (leader_) end(Patience::kNone);
+  } catch (const std::exception&) {
+    // It was ended; only the words about that found no memory.
   }
 }
 
@@ -124,23 +121,42 @@ Result<std::unique_ptr<WorkerProcess>> WorkerProcess::start(const WorkerLaunch& 
   if (!ours || !theirs || !log || ::fcntl(log.get(), F_SETFL, O_APPEND) != 0) {
     return os_error("descriptors for a compile worker");
   }
-  std::string scratch = (launch.scratch_parent / "broach-rtc-XXXXXX").string();
-  if (::mkdtemp(scratch.data()) == nullptr) {
-    return os_error("a private directory in " + launch.scratch_parent.string());
-  }
+  Scratch scratch;
   WorkerLaunch mine = launch;
-  mine.environment.push_back("TMPDIR=" + scratch);
+  if (!launch.scratch_parents.empty()) {
+    auto made = Scratch::create(launch.scratch_parents);
+    if (!made) return std::move(made).error();
+    scratch = std::move(*made);
+    mine.environment.push_back("TMPDIR=" + scratch.path().string());
+  }
   pid_t pid = -1;
   const int failure = SpawnSetup(theirs.get(), log.get()).spawn(pid, mine);
   if (failure != 0) {
-    ::rmdir(scratch.c_str());
-    return Error{ErrorCode::kCompilerDied,
+    return Error{is_of_the_machine(failure) ? ErrorCode::kIo : ErrorCode::kCompilerDied,
                  "compile worker " + launch.command.front() +
                      " cannot be started: " + std::strerror(failure),
                  ""};
   }
-  return std::unique_ptr<WorkerProcess>(
-      new WorkerProcess(rtc::Channel(std::move(ours)), std::move(log), pid, std::move(scratch)));
+  GroupLeader leader(pid);
+  if (!leader.held()) {
+    const Error error = os_error("a descriptor for a compile worker");
+    leader.end();
+    return error;
+  }
+  std::unique_ptr<WorkerProcess> worker(new WorkerProcess(
+      rtc::Channel(std::move(ours)), std::move(log), std::move(leader), std::move(scratch)));
+  if (auto entered = worker->enter(launch.registry); !entered) return std::move(entered).error();
+  return worker;
+}
+
+Result<void> WorkerProcess::enter(WorkerRegistry* registry) {
+  if (registry == nullptr) return {};
+  if (!registry->add(this)) {
+    return Error{ErrorCode::kIo, "no compile worker is started: its compilers are being closed",
+                 ""};
+  }
+  registry_ = registry;
+  return {};
 }
 
 bool WorkerProcess::hung_up() const {
@@ -152,39 +168,43 @@ bool WorkerProcess::hung_up() const {
 Result<rtc::Message> WorkerProcess::exchange(const rtc::Message& request, rtc::Deadline deadline) {
   if (auto sent = channel_.send(request, deadline); !sent) {
     if (sent.error().reason == Reason::kTooLong) return sent.error();
-    if (sent.error().code == ErrorCode::kTimedOut) return end(Patience::kNone), sent.error();
-    return Error{ErrorCode::kCompilerDied, end(Patience::kLastWords), log_tail()};
+    return failed(std::move(sent).error());
   }
   auto answer = channel_.receive(deadline);
-  if (answer) {
-    // Warnings of a worker that serves for days must not pile up in memory.
-    if (::ftruncate(log_.get(), 0) != 0) log_.reset();
-    return answer;
-  }
-  if (answer.error().code == ErrorCode::kTimedOut) return end(Patience::kNone), answer.error();
-  if (answer.error().code == ErrorCode::kDamaged) {
-    end(Patience::kNone);
-    return Error{ErrorCode::kCompilerDied, "broke off: " + answer.error().message, log_tail()};
-  }
-  return Error{ErrorCode::kCompilerDied, end(Patience::kLastWords), log_tail()};
+  if (!answer) return failed(std::move(answer).error());
+  // Warnings of a worker that serves for days must not pile up in memory.
+  if (::ftruncate(log_.get(), 0) != 0) log_.reset();
+  return answer;
 }
 
-std::string WorkerProcess::end(Patience patience) {
-  if (patience == Patience::kLastWords && pidfd_) {
-    pollfd entry{pidfd_.get(), POLLIN, 0};
-    while (::poll(&entry, 1, kLastWordsMs) < 0 && errno == EINTR) {
-    }
+Error WorkerProcess::failed(Error error) {
+  if (error.code == ErrorCode::kCompilerDied) return died();
+  end(Patience::kNone);
+  if (error.code != ErrorCode::kDamaged) return error;
+  return Error{ErrorCode::kCompilerDied, "broke off: " + error.message, log_tail()};
+}
+
+Ending WorkerProcess::end(Patience patience) {
+  if (patience == Patience::kLastWords) leader_->ended_within(kLastWordsMs);
+  Ending ending = leader_->end();
+  leader_.reset();
+  return ending;
+}
+
+Error WorkerProcess::died() {
+  if (interrupted_) {
+    end(Patience::kNone);
+    return Error{ErrorCode::kIo, "was ended: its compilers are being closed", ""};
   }
-  // The leader is not reaped yet, so the group's number is still its own.
-  ::kill(-pid_, SIGKILL);
-  ::kill(pid_, SIGKILL);
-  int status = 0;
-  pid_t reaped = -1;
-  while ((reaped = ::waitpid(pid_, &status, 0)) < 0 && errno == EINTR) {
-  }
-  pid_ = -1;
-  // A program that ignores SIGCHLD, or reaps every child itself, leaves nothing to read.
-  return reaped < 0 ? "ended, how is not known" : words_for(status);
+  const Ending ending = end(Patience::kLastWords);
+  // Who was killed from outside might well have done its work.
+  return Error{ErrorCode::kCompilerDied, ending.words, log_tail(),
+               ending.by_itself ? Reason::kNone : Reason::kMachine};
+}
+
+void WorkerProcess::interrupt() const noexcept {
+  interrupted_ = true;
+  channel_.hang_up();
 }
 
 std::string WorkerProcess::log_tail() const {

@@ -90,6 +90,67 @@ TEST_CASE("a failure is remembered while the index is busy or gone", "[cache][re
   CHECK(cache->counters()["made"] == 0);
 }
 
+TEST_CASE("a failure under other limits is none, and who tries again is not kept from it",
+          "[cache][records]") {
+  const TempDir dir;
+  const KeyRecord key = sample_key("a");
+  int calls = 0;
+  const Maker maker = [&](const Stage&) -> Result<Object> {
+    ++calls;
+    return Error{ErrorCode::kTimedOut, "stopped", "log"};
+  };
+  const MakeTerms low{"1 s", MakeTerms::Remembered::kStands};
+  const MakeTerms high{"2 s", MakeTerms::Remembered::kStands};
+  const MakeTerms again{"2 s", MakeTerms::Remembered::kIsTriedAgain};
+  // In one process and in the next.
+  const auto try_with = [&](const MakeTerms& terms) {
+    Opened cache(disk_or_memory(dir, true));
+    REQUIRE_FALSE(cache->find_or_make(key, maker, terms));
+    const int before = calls;
+    REQUIRE_FALSE(cache->find_or_make(key, maker, terms));
+    return calls - before;
+  };
+  CHECK(try_with(low) == 0);
+  CHECK(calls == 1);
+  CHECK(try_with(low) == 0);
+  CHECK(calls == 1);  // The second process was served the first one's failure.
+  CHECK(try_with(high) == 0);
+  CHECK(calls == 2);  // A limit was raised.
+  CHECK(try_with(again) == 1);
+  CHECK(calls == 4);
+}
+
+TEST_CASE("the machine's troubles are not remembered", "[cache][records]") {
+  const TempDir dir;
+  Opened cache(disk_or_memory(dir, GENERATE(true, false)));
+  const KeyRecord key = sample_key("a");
+  for (const ErrorCode code : {ErrorCode::kIo, ErrorCode::kOutOfMemory, ErrorCode::kLimitExceeded,
+                               ErrorCode::kCompilerMissing}) {
+    REQUIRE_FALSE(cache->find_or_make(key, [&](const Stage&) -> Result<Object> {
+      return Error{code, "trouble", ""};
+    }));
+    CHECK_FALSE(cache->failure(key.key));
+  }
+  REQUIRE_FALSE(cache->find_or_make(key, [&](const Stage&) -> Result<Object> {
+    return Error{ErrorCode::kCompilerDied, "killed", "", Reason::kMachine};
+  }));
+  CHECK_FALSE(cache->failure(key.key));
+}
+
+TEST_CASE("a wait for another's binary is called off from another thread", "[cache][records]") {
+  const TempDir dir;
+  Opened cache(disk_or_memory(dir, true));
+  cache->call_off();
+  bool made = false;
+  const auto hit = cache->find_or_make(sample_key("a"), [&](const Stage&) -> Result<Object> {
+    made = true;
+    return Error{ErrorCode::kInternal, "", ""};
+  });
+  REQUIRE_FALSE(hit);
+  CHECK(hit.error().code == ErrorCode::kIo);
+  CHECK_FALSE(made);
+}
+
 TEST_CASE("the journal merges equal shapes and is bounded", "[cache][records]") {
   Records records;
   for (int i = 0; i < 5000; ++i) {

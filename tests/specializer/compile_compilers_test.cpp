@@ -138,7 +138,7 @@ TEST_CASE("the same plan gives the same bytes in another directory, locale and p
     ::setenv("NVRTC_APPEND_OPTIONS", "-lineinfo", 1);  // Compilers may not see the environment.
     ::setenv("CPATH", dir.path().c_str(), 1);
     auto options = compilers_options();
-    options.scratch = dir.path();
+    options.scratch = {dir.path()};
     {
       Compilers compilers(options);
       const auto output = compilers.compile(tiny_plan(target));

@@ -42,8 +42,8 @@ TEST_CASE("a worker inherits no descriptor and leaves none behind", "[specialize
     }
     REQUIRE(compilers.compile(tiny_plan(host())));
     for (const pid_t pid : worker_pids()) {
-      // Its three standard streams and the socket.
-      CHECK(descriptors_of(std::to_string(pid)).size() == 4);
+      // Its three standard streams, the socket, and its locked scratch directory.
+      CHECK(descriptors_of(std::to_string(pid)).size() == 5);
     }
   }
   CHECK(descriptors_of("self") == before);
@@ -100,7 +100,7 @@ TEST_CASE("the worker program explains itself when run by hand", "[specializer][
 TEST_CASE("a worker refuses requests out of turn and lives on", "[specializer][compile]") {
   WorkerLaunch launch;
   launch.command = {find_worker(compilers_options()).files.at(0).string()};
-  launch.scratch_parent = "/tmp";
+  launch.scratch_parents = {"/tmp"};
   auto worker = WorkerProcess::start(launch);
   REQUIRE(worker);
   const auto failed = [&](const rtc::Message& request) {

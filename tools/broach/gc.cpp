@@ -1,5 +1,6 @@
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -16,7 +17,39 @@ struct Wanted {
   std::optional<std::uint64_t> max_objects;
   std::vector<std::string> keys;
   bool dry_run = false;
+  bool failures = false;
 };
+
+// Failed compiles that are remembered: all, or those of the keys that were named.
+Result<ExitStatus> forget_failures(Session& session, const Wanted& wanted) {
+  auto cache = session.stored_cache(Session::Need::kWrite);
+  if (!cache) return cache.error();
+  auto failures = (*cache)->failures();
+  if (!failures) return failures.error();
+  std::erase_if(*failures, [&](const cache::Failure& failure) {
+    return !wanted.keys.empty() &&
+           std::none_of(wanted.keys.begin(), wanted.keys.end(), [&](const std::string& digits) {
+             return failure.key.hex().starts_with(digits);
+           });
+  });
+  if (failures->empty() && !wanted.keys.empty()) {
+    return Error{ErrorCode::kNotFound, "no failure is remembered under the keys that were named",
+                 ""};
+  }
+  for (const cache::Failure& failure : *failures) {
+    if (!wanted.dry_run) (*cache)->forget_failure(failure.key);
+  }
+  Output& output = session.output();
+  if (output.json()) {
+    Json forgotten = Json::array();
+    for (const cache::Failure& failure : *failures) forgotten.push_back(failure.key.hex());
+    output.document({{"dry_run", wanted.dry_run}, {"forgotten", forgotten}});
+    return ExitStatus::kSuccess;
+  }
+  output.text(fmt::format("{} {}\n", wanted.dry_run ? "would forget" : "forgot",
+                          count_text(failures->size(), "failed compile")));
+  return ExitStatus::kSuccess;
+}
 
 Result<ExitStatus> collect(Session& session, const Wanted& wanted) {
   auto cache = session.stored_cache(Session::Need::kWrite);
@@ -68,7 +101,12 @@ void add_gc(CommandLine& line) {
   command.add_option("--max-objects", wanted->max_objects, "Object budget (default: the cache's)");
   command.add_option("--key", wanted->keys, "Remove exactly this entry (may be repeated)")
       .one_value_each_time();
-  command.action([wanted](Session& session) { return collect(session, *wanted); });
+  command.add_flag("--failures", wanted->failures,
+                   "Forget failed compiles instead, all or those of --key, so that the next "
+                   "request tries again");
+  command.action([wanted](Session& session) {
+    return wanted->failures ? forget_failures(session, *wanted) : collect(session, *wanted);
+  });
 }
 
 }  // namespace broach::tool

@@ -29,7 +29,7 @@ WarmOutcome run_jobs(specializer::Forge& forge, const std::vector<WarmJob>& jobs
   std::mutex watching;
   const auto work = [&] {
     for (std::size_t j = next++; j < jobs.size(); j = next++) {
-      auto artifact = forge.obtain(jobs[j].plan, specializer::OnMiss::kCompile);
+      auto artifact = forge.obtain(jobs[j].plan, specializer::OnMiss::kCompileAnew);
       const std::lock_guard lock(watching);
       watcher(jobs[j], artifact);
       if (artifact) {

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -9,9 +10,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <exception>
 #include <filesystem>
 #include <system_error>
 #include <thread>
@@ -27,10 +30,27 @@ Error os_error(const char* what) {
   return Error{ErrorCode::kIo, std::string(what) + ": " + std::strerror(errno), ""};
 }
 
+// Nothing that a compiler writes is larger: no message would hold it.
+constexpr rlim_t kMaxFileBytes = rlim_t{256} << 20;
+
 // The kernel sends this when the *thread* that started us ends, which is no reason to stop. When
-// the process ended, the watching thread is told by the hang-up that it waits for.
+// the process ended, the watching thread is told by the hang-up that it waits for. Of the signals,
+// this is the one that a stopped process gets.
+constexpr int kParentSignal = SIGCONT;
+
 void on_parent_signal(int) {
   if (::getppid() != first_parent) ::shutdown(watched_socket, SHUT_RDWR);
+}
+
+using Resource = decltype(RLIMIT_AS);
+
+Result<void> lower(Resource resource, rlim_t bytes, const char* words) {
+  rlimit inherited{};
+  if (::getrlimit(resource, &inherited) != 0) return os_error(words);
+  const rlim_t least = std::min({bytes, inherited.rlim_cur, inherited.rlim_max});
+  const rlimit limit{least, least};
+  if (::setrlimit(resource, &limit) != 0) return os_error(words);
+  return {};
 }
 
 }  // namespace
@@ -56,32 +76,50 @@ Result<int> take_socket() {
   return socket;
 }
 
-void die_with_parent(int socket, std::string scratch) {
+void end_with_parent(const std::string& scratch) {
+  std::error_code ignored;
+  if (!scratch.empty()) std::filesystem::remove_all(scratch, ignored);
+  ::kill(0, SIGKILL);
+  ::_exit(0);
+}
+
+bool die_with_parent(int socket, std::string scratch) try {
   first_parent = ::getppid();
   watched_socket = socket;
   struct sigaction action {};
   action.sa_handler = on_parent_signal;
   action.sa_flags = SA_RESTART;
-  ::sigaction(SIGHUP, &action, nullptr);
-  ::prctl(PR_SET_PDEATHSIG, SIGHUP);
+  ::sigaction(kParentSignal, &action, nullptr);
+  ::prctl(PR_SET_PDEATHSIG, kParentSignal);
   std::thread([socket, scratch = std::move(scratch)] {
     // Asking for no event but the hang-up leaves the requests to the main thread.
     pollfd entry{socket, POLLRDHUP, 0};
     while (::poll(&entry, 1, -1) < 0 && errno == EINTR) {
     }
-    std::error_code ignored;
-    std::filesystem::remove_all(scratch, ignored);
-    ::kill(0, SIGKILL);
+    end_with_parent(scratch);
   }).detach();
+  return true;
+} catch (const std::exception&) {
+  return false;
+}
+
+void hold(const std::string& scratch) {
+  if (scratch.empty()) return;
+  // Open until this process ends, and not in its children.
+  const int folder = ::open(scratch.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder >= 0) ::flock(folder, LOCK_EX | LOCK_NB);
 }
 
 Result<void> limit_memory(std::uint64_t bytes) {
   const rlimit none{0, 0};
   ::setrlimit(RLIMIT_CORE, &none);
+  // A write past the limit is then an error, for compilers too.
+  ::signal(SIGXFSZ, SIG_IGN);
+  if (auto lowered = lower(RLIMIT_FSIZE, kMaxFileBytes, "setrlimit(RLIMIT_FSIZE)"); !lowered) {
+    return lowered;
+  }
   if (bytes == 0) return {};
-  const rlimit limit{bytes, bytes};
-  if (::setrlimit(RLIMIT_AS, &limit) != 0) return os_error("setrlimit(RLIMIT_AS)");
-  return {};
+  return lower(RLIMIT_AS, bytes, "setrlimit(RLIMIT_AS)");
 }
 
 }  // namespace broach::rtc

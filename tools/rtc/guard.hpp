@@ -16,10 +16,21 @@ Result<int> take_socket();
 
 /// Ends this process and its children when the process that started it dies, and removes
 /// `scratch` then: by the hang-up of `socket`, and by the kernel's parent-death signal for the
-/// case that a forked copy of the parent holds the socket open.
-void die_with_parent(int socket, std::string scratch);
+/// cases that a forked copy of the parent holds the socket open and that this process is stopped.
+///
+/// Shapes:  returns false where no thread can be started: the caller then calls end_with_parent
+///          itself once it finds the socket hung up.
+bool die_with_parent(int socket, std::string scratch);
 
-/// Bounds the address space; 0 sets none. No core file is written, however the compiler ends.
+/// Removes `scratch`, which may be empty, and kills this process and its children.
+[[noreturn]] void end_with_parent(const std::string& scratch);
+
+/// Marks `scratch` as in use until this process ends, so that no other sweeps it away.
+void hold(const std::string& scratch);
+
+/// Bounds the address space, and what any file may grow to, a log in memory as well; 0 bounds no
+/// address space. Limits that are lower already stay. No core file is written, however the compiler
+/// ends.
 Result<void> limit_memory(std::uint64_t bytes);
 
 }  // namespace broach::rtc

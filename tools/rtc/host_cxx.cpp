@@ -1,17 +1,20 @@
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string_view>
 #include <system_error>
 
 #include "specializer/compile/elf_build_id.hpp"
 #include "specializer/compile/flatten.hpp"
+#include "specializer/compile/trouble.hpp"
+#include "specializer/compile/unique_fd.hpp"
 #include "tools/rtc/child_process.hpp"
 #include "tools/rtc/compiler.hpp"
 #include "tools/rtc/log.hpp"
@@ -20,6 +23,7 @@ namespace broach::rtc {
 namespace {
 
 namespace fs = std::filesystem;
+using specializer::rtc::UniqueFd;
 
 std::string first_line(std::string_view text) {
   return std::string(text.substr(0, text.find('\n')));
@@ -77,13 +81,15 @@ class HostCxx final : public Compiler {
       fs::remove(output, ignored);
       return failure(child->status, std::move(compiled.log));
     }
-    std::ifstream in(output, std::ios::binary);
-    compiled.binary.assign(std::istreambuf_iterator<char>(in), {});
+    compiled.log = bounded_log(std::move(compiled.log));
+    auto binary = contents(output);
     std::error_code ignored;
     fs::remove(output, ignored);
-    if (compiled.binary.empty()) {
+    if (!binary) return binary.error();
+    if (binary->empty()) {
       return Error{ErrorCode::kCompileFailed, "the compiler wrote no shared object", compiled.log};
     }
+    compiled.binary = std::move(*binary);
     compiled.compile_ms = static_cast<std::uint32_t>(
         std::chrono::ceil<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start)
             .count());
@@ -92,13 +98,44 @@ class HostCxx final : public Compiler {
 
  private:
   static Error failure(int status, std::string log) {
+    using specializer::rtc::Trouble;
     ErrorCode code = ErrorCode::kCompileFailed;
-    if (ran_out_of_memory(log)) {
+    const Trouble trouble = specializer::rtc::trouble_in(log);
+    if (trouble == Trouble::kMemory) {
       code = ErrorCode::kOutOfMemory;
+    } else if (trouble == Trouble::kMachine || was_ended(status, log)) {
+      code = ErrorCode::kIo;
     } else if (WIFSIGNALED(status) || log.find(" signal terminated program") != std::string::npos) {
-      code = ErrorCode::kCompilerDied;  // Somebody's doing, not the source's.
+      code = ErrorCode::kCompilerDied;
     }
-    return Error{code, first_complaint(log), std::move(log)};
+    return Error{code, first_complaint(log), bounded_log(std::move(log))};
+  }
+
+  // Ended by somebody, or by the system for want of memory: not by a fault of its own. The driver
+  // reports how the compiler proper ended in words.
+  static bool was_ended(int status, std::string_view log) {
+    if (WIFSIGNALED(status)) {
+      const int signal = WTERMSIG(status);
+      return signal == SIGKILL || signal == SIGTERM || signal == SIGINT || signal == SIGHUP;
+    }
+    return log.find("Killed signal terminated program") != std::string_view::npos ||
+           log.find("Terminated signal terminated program") != std::string_view::npos;
+  }
+
+  // Tells a file that is not there, which is empty, from one that cannot be read.
+  static Result<std::string> contents(const fs::path& file) {
+    const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+    std::string bytes;
+    if (!fd && errno == ENOENT) return bytes;
+    ssize_t got = fd ? 1 : -1;
+    std::array<char, 1 << 16> block;
+    while (got > 0) {
+      got = ::read(fd.get(), block.data(), block.size());
+      if (got > 0) bytes.append(block.data(), static_cast<std::size_t>(got));
+      if (got < 0 && errno == EINTR) got = 1;
+    }
+    if (got == 0) return bytes;
+    return Error{ErrorCode::kIo, "reading " + file.string() + ": " + std::strerror(errno), ""};
   }
 
   Result<std::string> ask(const std::string& option) const {

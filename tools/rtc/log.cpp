@@ -1,7 +1,6 @@
 #include "tools/rtc/log.hpp"
 
 #include <algorithm>
-#include <array>
 
 namespace broach::rtc {
 namespace {
@@ -15,23 +14,6 @@ std::string_view take_line(std::string_view& text) {
 
 }  // namespace
 
-bool ran_out_of_memory(std::string_view log) {
-  // The last is what NVRTC's front end says when it runs out while reporting that it ran out.
-  constexpr std::array<std::string_view, 5> kSigns = {"out of memory", "memory exhausted",
-                                                      "bad_alloc", "Cannot allocate memory",
-                                                      "Loop in catastrophic error processing"};
-  while (!log.empty()) {
-    const std::string_view line = take_line(log);
-    if (line.find(" | ") != std::string_view::npos) continue;
-    if (std::any_of(kSigns.begin(), kSigns.end(), [&](std::string_view sign) {
-          return line.find(sign) != std::string_view::npos;
-        })) {
-      return true;
-    }
-  }
-  return false;
-}
-
 std::string first_complaint(std::string_view log) {
   std::string first;
   while (!log.empty()) {
@@ -40,6 +22,13 @@ std::string first_complaint(std::string_view log) {
     if (first.empty()) first = line;
   }
   return first.empty() ? "the compiler gave no reason" : first;
+}
+
+std::string bounded_log(std::string log) {
+  if (log.size() <= kMaxLogBytes) return log;
+  const std::size_t left_out = log.size() - kMaxLogBytes;
+  log.resize(kMaxLogBytes);
+  return log + "\n(" + std::to_string(left_out) + " more bytes are left out)\n";
 }
 
 std::string without_terminator(std::string text) {

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <memory>
 #include <new>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -50,8 +51,9 @@ class Server {
       if (!request) {
         if (request.error().reason == Reason::kClosed) {
           // Whoever watches the parent removes the temporary files and ends this process.
+          if (!opening_) return 0;
           while (watched_) ::pause();
-          return 0;
+          end_with_parent(scratch_);
         }
         std::fprintf(stderr, "broach-rtc: %s\n", request.error().message.c_str());
         return 3;
@@ -68,8 +70,9 @@ class Server {
   Message answer(const Message& request) try {
     if (const auto* first = std::get_if<OpenRequest>(&request)) {
       if (compiler_ != nullptr) return failed({ErrorCode::kInternal, "opened already", ""});
-      if (!watched_) die_with_parent(channel_.fd(), first->scratch);
-      watched_ = true;
+      if (!opening_) hold(scratch_ = first->scratch);
+      opening_ = true;
+      if (!watched_) watched_ = die_with_parent(channel_.fd(), scratch_);
       auto opened = open(*first);
       if (!opened) return failed(std::move(opened).error());
       compiler_ = std::move(*opened);
@@ -88,6 +91,8 @@ class Server {
 
   Channel channel_;
   std::unique_ptr<Compiler> compiler_;
+  std::string scratch_;
+  bool opening_ = false;
   bool watched_ = false;
 };
 

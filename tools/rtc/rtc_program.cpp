@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "specializer/compile/elf_build_id.hpp"
+#include "specializer/compile/trouble.hpp"
 #include "tools/rtc/log.hpp"
 
 namespace broach::rtc {
@@ -44,11 +45,25 @@ std::string buffer_of(ProgramApi::Program program, Size size_of, Get get) {
 }
 
 Error failure(const ProgramApi& api, int status, std::string log) {
-  const ErrorCode code = status == kOutOfMemory || ran_out_of_memory(log)
-                             ? ErrorCode::kOutOfMemory
-                             : ErrorCode::kCompileFailed;
-  std::string message = log.empty() ? api.error_string(status) : first_complaint(log);
-  return Error{code, std::move(message), std::move(log)};
+  using specializer::rtc::Trouble;
+  const Trouble trouble = specializer::rtc::trouble_in(log);
+  if (status == kOutOfMemory || trouble == Trouble::kMemory) {
+    return Error{ErrorCode::kOutOfMemory,
+                 log.empty() ? api.error_string(status) : first_complaint(log),
+                 bounded_log(std::move(log))};
+  }
+  if (trouble == Trouble::kMachine) {
+    return Error{ErrorCode::kIo, first_complaint(log), bounded_log(std::move(log))};
+  }
+  // A compiler that refuses the source says why.
+  if (log.empty()) {
+    return Error{ErrorCode::kIo,
+                 std::string(api.error_string(status)) +
+                     " without a word about the source, as on a machine in trouble (a full "
+                     "temporary directory)",
+                 ""};
+  }
+  return Error{ErrorCode::kCompileFailed, first_complaint(log), bounded_log(std::move(log))};
 }
 
 }  // namespace
@@ -77,7 +92,7 @@ Result<Compiled> compile_program(const ProgramApi& api, const std::vector<Source
     return Error{ErrorCode::kCompileFailed,
                  "the compiler gave no binary; the architecture must be a real one", log};
   }
-  compiled.log = std::move(log);
+  compiled.log = bounded_log(std::move(log));
   compiled.compile_ms = static_cast<std::uint32_t>(
       std::chrono::ceil<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start)
           .count());

@@ -51,8 +51,9 @@ struct BROACH_API Options {
   std::string hiprtc;                          ///< BROACH_HIPRTC: a hiprtc library file.
   std::string hiprtc_prefix;  ///< BROACH_HIPRTC_PREFIX: unpacked packages with their own loader.
   std::string host_compiler;  ///< BROACH_CXX
-  std::string search_path;    ///< PATH
-  std::uint32_t jobs = 0;     ///< BROACH_JOBS
+  std::string search_path;    ///< PATH; empty: /usr/local/bin:/usr/bin:/bin
+  std::string scratch_directory;  ///< TMPDIR: for compilers' temporary files, tried before others.
+  std::uint32_t jobs = 0;         ///< BROACH_JOBS
   std::uint32_t compile_time_limit_s = 0;        ///< BROACH_COMPILE_TIME_LIMIT
   std::uint64_t compile_memory_limit_bytes = 0;  ///< BROACH_COMPILE_MEMORY_LIMIT
   std::function<void(std::string_view)> notice;  ///< Takes one line; default: standard error.

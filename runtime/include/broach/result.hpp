@@ -85,6 +85,8 @@ enum class Reason : std::uint8_t {
   kReadOnlyFileSystem,  ///< kIo: nothing can be written there, now or later.
   kClosed,              ///< The peer closed the connection.
   kTooLong,             ///< kLimitExceeded: the message does not fit its protocol's bounds.
+  kMachine,             ///< The machine's trouble of the moment, whatever was asked: nobody
+                        ///< remembers it.
   kCompilerChanged,     ///< kCompilerMissing: another compiler took the place of the expected one.
 };
 
@@ -111,6 +113,8 @@ constexpr std::string_view name_of(Reason reason) noexcept {
       return "closed";
     case Reason::kTooLong:
       return "too_long";
+    case Reason::kMachine:
+      return "machine";
     case Reason::kCompilerChanged:
       return "compiler_changed";
   }
