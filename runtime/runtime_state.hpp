@@ -27,6 +27,12 @@ struct Runtime::State {
         device(std::move(on)),
         forge(std::move(with)) {}
 
+  /// Ends promotions that are under way: what they wait for is cut short first.
+  ~State() {
+    forge.compilers().close();
+    forge.cache().call_off();
+  }
+
   FirstUse first_use;
   std::function<void(std::string_view)> notice;
   std::shared_ptr<runtime::Device> device;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <utility>
 
 namespace broach::runtime::host {
@@ -69,6 +70,7 @@ Result<void> BlockRunner::prepare(const BlockLaunch& launch) {
                     launch.static_shared_bytes, launch.dynamic_shared_bytes),
         {}};
   }
+  ready_.reserve(threads_.size());  // So that threads that leave or meet never allocate.
   if (block_threads_ != launch.block_threads) {
     block_threads_ = launch.block_threads;
     groups_.clear();
@@ -85,8 +87,7 @@ Result<void> BlockRunner::run(const BlockLaunch& launch, const std::uint32_t blo
     std::memset(dynamic_shared_.bytes.get(), 0xff, dynamic_shared_.size);
   }
   finished_ = 0;
-  failure_code_ = ErrorCode::kDriver;
-  failure_.clear();
+  failure_ = {};
   ready_.clear();
   for (std::uint32_t i = launch.block_threads; i-- > 0;) {
     FiberThread& thread = *threads_[i];
@@ -107,13 +108,13 @@ Result<void> BlockRunner::run(const BlockLaunch& launch, const std::uint32_t blo
   Fiber::switch_to(scheduler_, threads_[first]->fiber);
 
   if (finished_ == launch.block_threads) return {};
-  if (failure_.empty()) failure_ = describe_deadlock();
+  Error error = describe(failure_);
   for (std::uint32_t i = 0; i < launch.block_threads; ++i) {
     FiberThread& thread = *threads_[i];
     if (!thread.finished) thread.fiber.start(thread.stack, &BlockRunner::run_thread, &thread);
   }
   groups_.clear();
-  return Error{failure_code_, std::exchange(failure_, {}), {}};
+  return error;
 }
 
 void BlockRunner::run_thread(void* fiber_thread) {
@@ -137,26 +138,59 @@ void BlockRunner::leave(FiberThread& thread) {
   Fiber::switch_to(thread.fiber, threads_[next]->fiber);
 }
 
-void BlockRunner::note_failure(const FiberThread& thread, ErrorCode code, std::string_view words) {
-  failure_code_ = code;
-  failure_ = fmt::format("{}, block {}, thread {}: {}", launch_.function,
-                         words_of(thread.abi.block), thread.abi.thread, words);
-}
-
-void BlockRunner::drop(FiberThread& thread) {
+void BlockRunner::drop(FiberThread& thread, const Failure& failure) {
+  failure_ = failure;
+  failure_.thread = &thread;
   // No thread goes on: run() drops them all. Nothing on this stack may own anything by now.
   Fiber::switch_to(thread.fiber, scheduler_);
 }
 
-BlockRunner::Group* BlockRunner::group_of(const FiberThread& thread, std::uint32_t group_threads) {
+Error BlockRunner::describe(const Failure& failure) const {
+  using Kind = Failure::Kind;
+  if (failure.kind == Kind::kNone) return Error{ErrorCode::kDriver, describe_deadlock(), {}};
+  const auto about = [&](ErrorCode code, const std::string& words) {
+    const BroachHostThread& abi = failure.thread->abi;
+    return Error{code,
+                 fmt::format("{}, block {}, thread {}: {}", launch_.function, words_of(abi.block),
+                             abi.thread, words),
+                 {}};
+  };
+  switch (failure.kind) {
+    case Kind::kBadGroup:
+      return about(
+          ErrorCode::kDriver,
+          fmt::format("waits in a group of {} threads; a group is whole warps of 32 within "
+                      "the block's {}",
+                      failure.group_threads, block_threads_));
+    case Kind::kOtherExchange:
+      return about(
+          ErrorCode::kDriver,
+          fmt::format("comes to another exchange than thread {} of its group of {} waits in",
+                      failure.other_thread, failure.group_threads));
+    case Kind::kRefused:
+      return about(ErrorCode::kInvalidArgument,
+                   fmt::format("{}: {}", failure.reason, failure.value));
+    case Kind::kNoMemory:
+    case Kind::kNone:
+      break;
+  }
+  return about(ErrorCode::kOutOfMemory,
+               fmt::format("no memory for its group of {} threads", failure.group_threads));
+}
+
+BlockRunner::Group* BlockRunner::find_group(const FiberThread& thread,
+                                            std::uint32_t group_threads) noexcept {
   for (Groups& sized : groups_) {
     if (sized.group_threads == group_threads) {
       return &sized.groups[thread.abi.thread / group_threads];
     }
   }
-  const bool whole_warps = group_threads % 32 == 0 && group_threads != 0;
-  if (!whole_warps || group_threads > block_threads_) return nullptr;
-  Groups& sized = groups_.emplace_back();
+  return nullptr;
+}
+
+// Lays out every group of a size; false without memory.
+bool BlockRunner::add_groups(std::uint32_t group_threads) noexcept try {
+  Groups sized;
   sized.group_threads = group_threads;
   for (std::uint32_t first = 0; first < block_threads_; first += group_threads) {
     Group& group = sized.groups.emplace_back();
@@ -165,31 +199,39 @@ BlockRunner::Group* BlockRunner::group_of(const FiberThread& thread, std::uint32
     group.lanes.resize(group.count);
     group.waiting.reserve(group.count);
   }
-  return &sized.groups[thread.abi.thread / group_threads];
+  groups_.push_back(std::move(sized));
+  return true;
+} catch (const std::exception&) {
+  return false;
 }
 
 void BlockRunner::meet(BroachHostThread* abi, unsigned group_threads, void* lane,
                        BroachHostCombine combine) {
   auto& thread = *reinterpret_cast<FiberThread*>(abi);
   BlockRunner& runner = *thread.runner;
-  Group* group = runner.group_of(thread, group_threads);
+  Failure failure;
+  failure.group_threads = group_threads;
+  const bool whole_warps = group_threads % 32 == 0 && group_threads != 0;
+  if (!whole_warps || group_threads > runner.block_threads_) {
+    failure.kind = Failure::Kind::kBadGroup;
+    runner.drop(thread, failure);
+    return;
+  }
+  Group* group = runner.find_group(thread, group_threads);
+  if (group == nullptr && runner.add_groups(group_threads)) {
+    group = runner.find_group(thread, group_threads);
+  }
   if (group == nullptr) {
-    runner.note_failure(
-        thread, ErrorCode::kDriver,
-        fmt::format("waits in a group of {} threads; a group is whole warps of 32 within the "
-                    "block's {}",
-                    group_threads, runner.block_threads_));
-    runner.drop(thread);
+    failure.kind = Failure::Kind::kNoMemory;
+    runner.drop(thread, failure);
     return;
   }
   if (group->waiting.empty()) {
     group->combine = combine;
   } else if (group->combine != combine) {
-    runner.note_failure(
-        thread, ErrorCode::kDriver,
-        fmt::format("comes to another exchange than thread {} of its group of {} waits in",
-                    group->waiting.front(), group_threads));
-    runner.drop(thread);
+    failure.kind = Failure::Kind::kOtherExchange;
+    failure.other_thread = group->waiting.front();
+    runner.drop(thread, failure);
     return;
   }
   group->lanes[thread.abi.thread - group->first] = lane;
@@ -210,8 +252,11 @@ void BlockRunner::meet(BroachHostThread* abi, unsigned group_threads, void* lane
 void BlockRunner::fail(BroachHostThread* abi, const char* reason, long long value) {
   auto& thread = *reinterpret_cast<FiberThread*>(abi);
   BlockRunner& runner = *thread.runner;
-  runner.note_failure(thread, ErrorCode::kInvalidArgument, fmt::format("{}: {}", reason, value));
-  runner.drop(thread);
+  Failure failure;
+  failure.kind = Failure::Kind::kRefused;
+  failure.reason = reason;
+  failure.value = value;
+  runner.drop(thread, failure);
 }
 
 std::string BlockRunner::describe_deadlock() const {

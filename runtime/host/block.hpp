@@ -60,6 +60,17 @@ class BlockRunner {
     std::vector<Group> groups;
   };
   struct FiberThread;
+  /// What a thread of the block failed with, noted on its own stack: nothing is allocated there,
+  /// since an exception could not leave it.
+  struct Failure {
+    enum class Kind : std::uint8_t { kNone, kBadGroup, kOtherExchange, kRefused, kNoMemory };
+    Kind kind = Kind::kNone;
+    const FiberThread* thread = nullptr;
+    const char* reason = nullptr;  ///< The kernel's own, with a value.
+    long long value = 0;
+    std::uint32_t group_threads = 0;
+    std::uint32_t other_thread = 0;
+  };
   struct FreeShared {
     void operator()(void* memory) const noexcept;
   };
@@ -76,10 +87,11 @@ class BlockRunner {
 
   Result<void> prepare(const BlockLaunch& launch);
   static bool resize(SharedMemory& memory, std::uint32_t bytes);
-  Group* group_of(const FiberThread& thread, std::uint32_t group_threads);
+  Group* find_group(const FiberThread& thread, std::uint32_t group_threads) noexcept;
+  bool add_groups(std::uint32_t group_threads) noexcept;
   void leave(FiberThread& thread);
-  void note_failure(const FiberThread& thread, ErrorCode code, std::string_view words);
-  void drop(FiberThread& thread);
+  void drop(FiberThread& thread, const Failure& failure);
+  Error describe(const Failure& failure) const;
   std::string describe_deadlock() const;
 
   Fiber scheduler_;
@@ -92,8 +104,7 @@ class BlockRunner {
   BlockLaunch launch_;
   std::uint32_t block_threads_ = 0;  ///< What groups_ was laid out for.
   std::uint32_t finished_ = 0;
-  ErrorCode failure_code_ = ErrorCode::kDriver;
-  std::string failure_;
+  Failure failure_;
 };
 
 }  // namespace broach::runtime::host

@@ -11,6 +11,7 @@
 
 #include "kernel_src/host/abi.h"
 #include "runtime/host/host_module.hpp"
+#include "runtime/host/processor.hpp"
 #include "runtime/host/workers.hpp"
 
 namespace broach::runtime {
@@ -127,6 +128,9 @@ class HostDevice final : public Device {
 
   Result<std::unique_ptr<Module>> load(std::span<const std::byte> binary,
                                        std::span<const std::string> functions) override {
+    if (std::string why = host::why_not_runnable(target_.name); !why.empty()) {
+      return Error{ErrorCode::kUnsupported, std::move(why), {}};
+    }
     auto object = host::HostObject::load(binary, functions);
     if (!object) return std::move(object).error();
     return std::unique_ptr<Module>(std::make_unique<HostModule>(std::move(object).value(), workers_,
@@ -182,6 +186,9 @@ Result<std::shared_ptr<Device>> open_host_device(const specializer::Target& targ
   if (processor != native) {
     return Error{
         ErrorCode::kNotFound, fmt::format("this machine runs {}, not {}", native, target.name), {}};
+  }
+  if (std::string why = host::why_not_runnable(target.name); !why.empty()) {
+    return Error{ErrorCode::kUnsupported, std::move(why), {}};
   }
   return std::shared_ptr<Device>(std::make_shared<HostDevice>(target, threads));
 }

@@ -21,7 +21,8 @@ std::shared_ptr<Device> open_host_device(std::uint32_t threads = 0);
 
 /// The same for a host target of the caller's choice: "host:step=k8" computes sm_80's MMA step.
 ///
-/// Errors:  kNotFound when this machine cannot run the target's code.
+/// Errors:  kNotFound when this machine is of another architecture; kUnsupported when its processor
+///          lacks what the target's code needs, naming that.
 Result<std::shared_ptr<Device>> open_host_device(const specializer::Target& target,
                                                  std::uint32_t threads = 0);
 

@@ -1,10 +1,8 @@
 #include "runtime/host/workers.hpp"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <cfenv>
-#include <system_error>
+#include <exception>
 #include <utility>
 
 namespace broach::runtime::host {
@@ -21,29 +19,39 @@ Workers::~Workers() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-Result<void> Workers::start_threads() {
-  while (threads_.size() < count_) {
-    try {
-      threads_.emplace_back(&Workers::work, this);
-    } catch (const std::system_error& error) {
-      if (!threads_.empty()) break;  // Fewer threads run the same blocks.
-      return Error{ErrorCode::kOutOfMemory,
-                   fmt::format("cannot start a thread for the host device: {}", error.what()),
-                   {}};
-    }
+// As many as can be had: fewer threads run the same blocks, and the next launch tries again.
+void Workers::start_threads() noexcept try {
+  threads_.reserve(count_);
+  while (threads_.size() < count_) threads_.emplace_back(&Workers::work, this);
+} catch (const std::exception&) {
+}
+
+// In the default floating-point environment, as on a thread of its own.
+Result<void> Workers::run_here(const BlockLaunch& launch) {
+  std::fenv_t callers;
+  std::fegetenv(&callers);
+  std::fesetenv(FE_DFL_ENV);
+  {
+    BlockRunner runner;
+    run_blocks(runner, launch);
   }
-  return {};
+  std::fesetenv(&callers);
+  return std::exchange(outcome_, {});
 }
 
 Result<void> Workers::run(const BlockLaunch& launch) {
   const std::lock_guard launch_lock(launch_mutex_);
-  if (auto started = start_threads(); !started) return started;
+  start_threads();
   std::unique_lock lock(mutex_);
   launch_ = &launch;
   ++serial_;
   blocks_ = std::uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2];
   next_block_ = 0;
   outcome_ = {};
+  if (threads_.empty()) {
+    lock.unlock();
+    return run_here(launch);
+  }
   busy_ = static_cast<std::uint32_t>(threads_.size());
   posted_.notify_all();
   done_.wait(lock, [this] { return busy_ == 0; });
@@ -68,7 +76,7 @@ void Workers::work() {
   }
 }
 
-void Workers::run_blocks(BlockRunner& runner, const BlockLaunch& launch) {
+void Workers::run_blocks(BlockRunner& runner, const BlockLaunch& launch) noexcept {
   for (;;) {
     std::uint64_t at = 0;
     {
@@ -80,11 +88,17 @@ void Workers::run_blocks(BlockRunner& runner, const BlockLaunch& launch) {
         static_cast<std::uint32_t>(at % launch.grid[0]),
         static_cast<std::uint32_t>(at / launch.grid[0] % launch.grid[1]),
         static_cast<std::uint32_t>(at / launch.grid[0] / launch.grid[1])};
-    if (auto ran = runner.run(launch, block); !ran) {
-      const std::lock_guard lock(mutex_);
-      if (outcome_) outcome_ = std::move(ran);
-      return;
+    Result<void> ran;
+    try {
+      ran = runner.run(launch, block);
+    } catch (const std::exception&) {
+      // Short enough to need no memory itself.
+      ran = Error{ErrorCode::kOutOfMemory, "no host memory", {}};
     }
+    if (ran) continue;
+    const std::lock_guard lock(mutex_);
+    if (outcome_) outcome_ = std::move(ran);
+    return;
   }
 }
 

@@ -28,13 +28,17 @@ class Workers {
 
   /// Runs every block of a grid and returns when all have ended.
   ///
+  /// Where no thread can be started, the caller's runs them.
+  ///
   /// Errors:  the first block's that failed; blocks that were not started yet are then left out.
+  ///          kOutOfMemory.
   Result<void> run(const BlockLaunch& launch);
 
  private:
-  Result<void> start_threads();
+  void start_threads() noexcept;
   void work();
-  void run_blocks(BlockRunner& runner, const BlockLaunch& launch);
+  Result<void> run_here(const BlockLaunch& launch);
+  void run_blocks(BlockRunner& runner, const BlockLaunch& launch) noexcept;
 
   std::uint32_t count_;
   std::mutex launch_mutex_;  ///< Held for a whole launch.

@@ -1,5 +1,9 @@
 #include "runtime/host/host_device.hpp"
 
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <cfenv>
 #include <cstdint>
 #include <cstdio>
@@ -7,6 +11,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -101,6 +106,38 @@ TEST_CASE("every block of a grid runs, on any number of threads", "[runtime][hos
   for (int repeat = 0; repeat < 3; ++repeat) {
     CHECK((launched(*module, 3, 2, 9) == std::vector<float>(9 * 64, 6.0F)));
   }
+}
+
+TEST_CASE("where no thread can be started the caller's runs the blocks",
+          "[runtime][host_device][multiprocess]") {
+  const auto device = open_host_device(2);
+  const auto module = loaded(*device);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    // Root is not bound by the limit.
+    if (::geteuid() == 0 && ::setuid(65534) != 0) ::_exit(77);
+    const rlimit none{0, 0};
+    if (::setrlimit(RLIMIT_NPROC, &none) != 0) ::_exit(77);
+    bool started = true;
+    try {
+      std::thread([] {}).join();
+    } catch (const std::system_error&) {
+      started = false;
+    }
+    if (started) ::_exit(77);
+    std::fesetround(FE_UPWARD);
+    std::vector<float> out(5 * 64, -1.0F);
+    const Params params{out.data(), 3, 2};
+    const auto function = module->function("host_test");
+    const bool ran = function && (*function)->launch(config_of(params, 5));
+    const bool kept = std::fegetround() == FE_UPWARD;
+    ::_exit(ran && kept && out == std::vector<float>(5 * 64, 6.0F) ? 0 : 1);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+    BROACH_SKIP("threads cannot be forbidden here");
+  CHECK(status == 0);
 }
 
 TEST_CASE("modules loaded one after another and side by side are each their own",
