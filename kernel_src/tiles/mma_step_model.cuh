@@ -21,7 +21,7 @@
 // No header is included and no floating-point operation is used, so the result cannot depend on a
 // compiler, a flag or a rounding mode.
 
-#if defined(__CUDACC__) || defined(__HIPCC__)
+#if defined(__CUDACC__) || defined(__HIPCC__) || defined(__HIP__)
 #define BROACH_MODEL __host__ __device__ inline
 #else
 #define BROACH_MODEL inline
