@@ -1,5 +1,6 @@
 #include "specializer/family.hpp"
 #include "specializer/qk_rows/family.hpp"
+#include "specializer/sage_exact/family.hpp"
 #include "specializer/sparse_rows/family.hpp"
 #include "specializer/window_rows/family.hpp"
 
@@ -11,6 +12,7 @@ std::span<const Family* const> families() noexcept {
       &window_rows::family(),
       &qk_rows::family(),
       &sparse_rows::family(),
+      &sage_exact::family(),
   };
   return kFamilies;
 }
