@@ -14,6 +14,7 @@
 #include "tools/broach/records.hpp"
 #include "tools/broach/shape_argument.hpp"
 #include "tools/contract/families.hpp"
+#include "tools/contract/harness/golden_family.hpp"
 
 namespace broach::tool {
 namespace {
@@ -25,6 +26,7 @@ struct Wanted {
   std::optional<std::int32_t> rows, kv_heads, position, p0;
   std::string hi;
   std::int32_t launches = 0;
+  bool golden = false;
 };
 
 /// What the run found, and how the kernel was come by.
@@ -70,10 +72,8 @@ Result<std::unique_ptr<const contract::Runner>> chosen_runner(const Wanted& want
                             wanted.position, wanted.p0, wanted.hi});
 }
 
-Result<Ran> run_case(Session& session, const Wanted& wanted) {
-  auto chosen = chosen_runner(wanted);
-  if (!chosen) return chosen.error();
-  const contract::Runner& runner = **chosen;
+/// A runtime on the device that was chosen, which runs the target that was named.
+Result<Runtime> opened_runtime(Session& session, const Wanted& wanted) {
   Options options = session.options();
   auto device = chosen_device(wanted, options);
   if (!device) return device.error();
@@ -90,6 +90,16 @@ Result<Ran> run_case(Session& session, const Wanted& wanted) {
                    ""};
     }
   }
+  return runtime;
+}
+
+Result<Ran> run_case(Session& session, const Wanted& wanted) {
+  auto chosen = chosen_runner(wanted);
+  if (!chosen) return chosen.error();
+  const contract::Runner& runner = **chosen;
+  auto runtime = opened_runtime(session, wanted);
+  if (!runtime) return runtime.error();
+  const specializer::Target& target = runtime->state().device->target();
   auto served = specializer::serve(runner.shape(), target);
   if (!served) return served.error();
   auto plan = specializer::plan(*served);
@@ -156,7 +166,56 @@ std::string to_text(const Ran& ran) {
   return text;
 }
 
+std::string golden_line(const contract::GoldenRow& row) {
+  return fmt::format("{:<14} {:<10} {} {}\n", row.name, row.tensor, row.digest,
+                     row.equal() ? "equal" : "differs from " + row.golden);
+}
+
+/// The table of a family's golden digests and their verdicts.
+Result<ExitStatus> run_golden(Session& session, const Wanted& wanted) {
+  auto argument = split_shape(wanted.shape);
+  if (!argument) return argument.error();
+  auto family = contract::find_family(argument->family->name());
+  if (!family) return family.error();
+  const auto* const held = dynamic_cast<const contract::GoldenFamily*>(*family);
+  if (held == nullptr) {
+    return Error{ErrorCode::kUnsupported, fmt::format("{} has no golden bytes", (*family)->name()),
+                 ""};
+  }
+  auto runtime = opened_runtime(session, wanted);
+  if (!runtime) return runtime.error();
+  Output& output = session.output();
+  const contract::Bench bench{runtime->state().device.get(), &runtime->state().forge};
+  auto rows = held->golden(bench, [&](std::span<const contract::GoldenRow> of_case) {
+    if (output.json()) return;
+    for (const contract::GoldenRow& row : of_case) output.text(golden_line(row));
+  });
+  if (!rows) return rows.error();
+  std::size_t equal = 0;
+  Json table = Json::array();
+  for (const contract::GoldenRow& row : *rows) {
+    equal += row.equal() ? 1U : 0U;
+    table.push_back({{"case", row.name},
+                     {"tensor", row.tensor},
+                     {"sha256", row.digest},
+                     {"golden", row.golden},
+                     {"equal", row.equal()}});
+  }
+  if (output.json()) {
+    output.document({{"device", runtime->device_name()},
+                     {"target", runtime->target_name()},
+                     {"tensors", rows->size()},
+                     {"equal", equal},
+                     {"rows", std::move(table)}});
+  } else {
+    output.text(fmt::format("{} of {} tensors have the golden bytes on {} ({})\n", equal,
+                            rows->size(), runtime->device_name(), runtime->target_name()));
+  }
+  return equal == rows->size() ? ExitStatus::kSuccess : ExitStatus::kDoesNotHold;
+}
+
 Result<ExitStatus> run(Session& session, const Wanted& wanted) {
+  if (wanted.golden) return run_golden(session, wanted);
   auto ran = run_case(session, wanted);
   if (!ran) return ran.error();
   if (session.output().json()) {
@@ -189,6 +248,8 @@ void add_run(CommandLine& line) {
                      "Rows of a prefill that see each other, as an image's do: first:last");
   command.add_option("--launches", wanted->launches,
                      "Timed launches (default: 5 on the host, 100 on a GPU)");
+  command.add_flag("--golden", wanted->golden,
+                   "Hold every golden case of the family against the device, tensor by tensor");
   command.footer(shape_help() +
                  "\nExit status 0 when every output is in float64's range, 1 when one is not.");
   command.action([wanted](Session& session) { return run(session, *wanted); });

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "tools/contract/qk_rows/family.hpp"
+#include "tools/contract/sage_exact/family.hpp"
 #include "tools/contract/sparse_rows/family.hpp"
 #include "tools/contract/window_rows/family.hpp"
 
@@ -14,6 +15,7 @@ std::span<const ContractFamily* const> families() {
       &window_rows::family(),
       &qk_rows::family(),
       &sparse_rows::family(),
+      &sage_exact::family(),
   };
   return kFamilies;
 }
