@@ -49,6 +49,11 @@ std::vector<Target> chips_with_steps() {
   return chips;
 }
 
+// tile64_ex2 exists where the exponential was measured over every input.
+bool runs_on(const Kernel& kernel, const Target& chip) {
+  return kernel.arith != Arith::kTile64Ex2 || chip.name == "sm_90" || chip.name == "sm_90a";
+}
+
 /// The limits of a compiled shape: one an entry.
 std::vector<LaunchLimits> compiled(Compilers& compilers, const WindowRowsShape& shape,
                                    const Target& target, const Variant& variant = {}) {
@@ -80,7 +85,9 @@ TEST_CASE("each NVIDIA chip from sm_80 on has a MMA step, so no arithmetic is re
     // sm_80 to sm_89 take two k8 steps, later chips one k16 step.
     const bool two_k8 = chip.name.starts_with("sm_8");
     CHECK(chip.mma_step == (two_k8 ? MmaStep::kTwoK8 : MmaStep::kOneK16));
-    for (const Kernel& kernel : kKernels) CHECK(plan(shape_of(kernel, 64), chip));
+    for (const Kernel& kernel : kKernels) {
+      CHECK(plan(shape_of(kernel, 64), chip).ok() == runs_on(kernel, chip));
+    }
   }
   for (const Kernel& kernel : kKernels) {
     const bool scalar = kernel.arith == Arith::kChunk256;
@@ -95,6 +102,7 @@ TEST_CASE("each NVIDIA chip gets a kernel, and each arithmetic and form comes up
   // One kernel a chip in turn; the slow case has all of them for each.
   std::size_t turn = 0;
   for (const Target& chip : chips_with_steps()) {
+    while (!runs_on(kKernels[turn % std::size(kKernels)], chip)) ++turn;
     compiled(compilers, shape_of(kKernels[turn++ % std::size(kKernels)], 64), chip);
   }
   CHECK(turn >= 2 * std::size(kKernels));
@@ -106,6 +114,7 @@ TEST_CASE("every arithmetic and form compiles for every NVIDIA chip",
   if (const std::string why = no_nvrtc(compilers); !why.empty()) BROACH_SKIP(why);
   for (const Target& chip : chips_with_steps()) {
     for (const Kernel& kernel : kKernels) {
+      if (!runs_on(kernel, chip)) continue;
       for (const std::uint32_t head_dim : {64U, 256U}) {
         compiled(compilers, shape_of(kernel, head_dim), chip);
       }
