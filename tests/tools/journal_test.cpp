@@ -151,6 +151,7 @@ TEST_CASE("failed compiles are listed with log, toolchain and expiry", "[tools][
   cache::Failure failure{key,
                          "sm_90a",
                          "NVRTC 13.0.88",
+                         "",
                          {ErrorCode::kCompileFailed, "does not compile", "line 1\nline 2"},
                          now_ms - 1000,
                          now_ms + day_ms};
