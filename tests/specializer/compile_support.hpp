@@ -108,14 +108,17 @@ inline std::vector<pid_t> worker_pids() {
     std::ifstream status(entry.path() / "status");
     bool worker = false;
     bool child = false;
-    bool living = true;
+    // A leader is a zombie while other threads of its process still hold the sockets.
+    bool zombie = false;
+    bool alone = true;
     for (std::string line; std::getline(status, line);) {
       // Under another prefix's loader the program goes by the loader's name.
       worker |= line == "Name:\tbroach-rtc" || line.starts_with("Name:\tld-linux");
       child |= line == parent;
-      living &= !line.starts_with("State:\tZ");
+      zombie |= line.starts_with("State:\tZ");
+      alone &= !line.starts_with("Threads:") || line == "Threads:\t1" || line == "Threads:\t0";
     }
-    if (worker && child && living) pids.push_back(static_cast<pid_t>(std::stoi(name)));
+    if (worker && child && !(zombie && alone)) pids.push_back(static_cast<pid_t>(std::stoi(name)));
   }
   return pids;
 }
