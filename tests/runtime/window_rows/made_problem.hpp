@@ -92,6 +92,8 @@ inline Recipe prefill_of(const WindowRowsShape& shape, const std::vector<Chunk>&
 inline Problem made(const Recipe& recipe) {
   auto problem = contract::window_rows::make_problem(recipe);
   if (!problem) FAIL(problem.error().message);
+  // A planted fault reads the entry behind a slot's last page: the last slot has one, too.
+  if (!problem->page_table.empty()) problem->page_table.push_back(problem->page_table.front());
   return *std::move(problem);
 }
 

@@ -217,7 +217,9 @@ TEST_CASE("every case of the host's contract has a pinned digest, and every dige
   for (const auto& one : whole_contract(Sweep::kWhole).cases) {
     INFO(one->name());
     CHECK(names.insert(one->name()).second);
-    CHECK(one->pinned_digest().size() == 32);
+    // sage_exact's gates hold every tensor to its reference's SHA-256 instead.
+    const bool has_reference_bytes = one->name().starts_with("sage_exact ");
+    CHECK(one->pinned_digest().size() == (has_reference_bytes ? 0U : 32U));
     if (spec_of(*one) != nullptr) own.insert(one->name());
   }
   for (const std::string_view name : pinned_digests().names()) {
