@@ -26,6 +26,15 @@ bool is_chunk256(const WindowRowsShape& shape, Switch /*generic*/) {
   return shape.arith == Arith::kChunk256;
 }
 
+bool is_generic_chunk256(const WindowRowsShape& shape, Switch generic) {
+  return is_chunk256(shape, generic) && generic == Switch::kOn;
+}
+
+constexpr std::string_view kRunTimeStrides =
+    "a generic kernel holds the strides and the layout of k and v, 64 bits each, beside the "
+    "products "
+    "of a run of keys; some compilers keep up to 40 of them in scratch";
+
 constexpr Spill scalars(std::uint32_t most) { return {0, 0, most}; }
 
 constexpr std::string_view kPart = "broach_window_rows_chunk256_partial";
@@ -56,6 +65,8 @@ constexpr Known kKnown[] = {
       kSharedFile,
       {72, 0, 0}},
      is_short_of_registers},
+    {{kPart, "gfx", "vector registers in scratch", kRunTimeStrides, {160, 40, 160}},
+     is_generic_chunk256},
     {{kPart, "gfx8", kScalars, kScalarsInLanes, scalars(160)}, is_chunk256},
     {{kPart, "gfx9", kScalars, kScalarsInLanes, scalars(160)}, is_chunk256},
     {{kPart, "gfx10", kScalars, kScalarsInLanes, scalars(48)}, is_chunk256},
