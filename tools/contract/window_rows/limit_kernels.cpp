@@ -35,6 +35,8 @@ constexpr std::string_view kRunTimeStrides =
     "products "
     "of a run of keys; some compilers keep up to 40 of them in scratch";
 
+constexpr std::string_view kScratch = "vector registers in scratch";
+
 constexpr Spill scalars(std::uint32_t most) { return {0, 0, most}; }
 
 constexpr std::string_view kPart = "broach_window_rows_chunk256_partial";
@@ -65,8 +67,9 @@ constexpr Known kKnown[] = {
       kSharedFile,
       {72, 0, 0}},
      is_short_of_registers},
-    {{kPart, "gfx", "vector registers in scratch", kRunTimeStrides, {160, 40, 160}},
-     is_generic_chunk256},
+    {{kPart, "gfx906", kScratch, kRunTimeStrides, {160, 40, 160}}, is_generic_chunk256},
+    {{kPart, "gfx103", kScratch, kRunTimeStrides, {160, 40, 0}}, is_generic_chunk256},
+    {{kPart, "gfx11", kScratch, kRunTimeStrides, {160, 40, 0}}, is_generic_chunk256},
     {{kPart, "gfx8", kScalars, kScalarsInLanes, scalars(160)}, is_chunk256},
     {{kPart, "gfx9", kScalars, kScalarsInLanes, scalars(160)}, is_chunk256},
     {{kPart, "gfx10", kScalars, kScalarsInLanes, scalars(48)}, is_chunk256},
