@@ -45,17 +45,19 @@ struct BackgroundQueue::State {
   }
 
   /// Starts a thread where there is work for one more; false when none could be started.
-  bool start_thread() {
+  bool start_thread() noexcept {
     if (threads.size() >= most || waiting.empty()) return true;
-    threads.emplace_back();
-    const auto self = std::prev(threads.end());
+    std::list<std::thread> one;
     try {
+      one.emplace_back();
+      const auto self = one.begin();
       *self = std::thread([this, self] { run(self); });
-      return true;
     } catch (...) {
-      threads.erase(self);
       return false;
     }
+    // It waits for the lock before it looks for itself.
+    threads.splice(threads.end(), one);
+    return true;
   }
 };
 
