@@ -127,7 +127,8 @@ TEST_CASE("every schedule of tiles gives the reference's bits", "[runtime][tile6
   }
 }
 
-// They part by an fp32 ulp, which a 16-bit P or output mostly rounds away: p32 and many outputs show it.
+// They part by an fp32 ulp, which a 16-bit P or output mostly rounds away: p32 and many outputs
+// show it.
 TEST_CASE("the two exponentials of tile64 give different bits", "[runtime][tile64]") {
   WindowRowsShape shape = shape_of(512, 32, 0);
   shape.dtype = Dtype::kF16;
