@@ -41,4 +41,24 @@ Result<Struct> sized_copy(const Struct* from, std::size_t least, const char* nam
 /// Errors:  kInvalidArgument naming the field.
 Result<std::uint32_t> read_enum(std::uint32_t value, std::uint32_t last, const char* field);
 
+/// Reads the enumerators of a structure, and keeps the first field's error for its end.
+class EnumReader {
+ public:
+  /// Sets `into` to the enumerator, unless it is past `last`.
+  template <class Enum>
+  void read(std::uint32_t value, Enum last, const char* field, Enum& into) {
+    auto known = read_enum(value, static_cast<std::uint32_t>(last), field);
+    if (known) {
+      into = static_cast<Enum>(*known);
+    } else if (all_) {
+      all_ = known.error();
+    }
+  }
+  /// Errors:  read_enum's, of the first field that has one.
+  const Result<void>& all() const noexcept { return all_; }
+
+ private:
+  Result<void> all_;
+};
+
 }  // namespace broach::runtime

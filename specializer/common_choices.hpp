@@ -23,6 +23,21 @@ constexpr std::string_view name_of(KvLayoutKind value) noexcept {
   return kKvLayoutChoices[static_cast<std::size_t>(value)].name;
 }
 
+constexpr bool on(Switch value) noexcept { return value == Switch::kOn; }
+
+/// The kernel sources' enumerator of a layout.
+constexpr std::string_view layout_enumerator(KvLayoutKind kind) noexcept {
+  switch (kind) {
+    case KvLayoutKind::kLinear:
+      return "kLinear";
+    case KvLayoutKind::kRing:
+      return "kRing";
+    case KvLayoutKind::kPaged:
+      return "kPaged";
+  }
+  return "kLinear";
+}
+
 static_assert(name_of(Switch::kOn) == "on");
 static_assert(name_of(Dtype::kF16) == "f16");
 static_assert(name_of(KvLayoutKind::kRing) == "ring");

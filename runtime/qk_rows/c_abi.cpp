@@ -13,8 +13,8 @@ struct broach_qk_rows {
 namespace broach {
 namespace {
 
+using runtime::EnumReader;
 using runtime::guarded;
-using runtime::read_enum;
 using runtime::sized_copy;
 using runtime::tell;
 
@@ -36,23 +36,17 @@ Result<QkRowsShape> shape_from(const broach_qk_rows_shape* shape) {
   to.gqa_ratio = from->gqa_ratio;
   to.rope_dim = from->rope_dim;
   to.kv_layout.length = from->kv_layout_length;
-  Result<void> all;
-  const auto read = [&all](std::uint32_t value, auto last, const char* name, auto& into) {
-    auto known = read_enum(value, static_cast<std::uint32_t>(last), name);
-    if (!known) {
-      if (all) all = known.error();
-      return;
-    }
-    into = static_cast<decltype(last)>(*known);
-  };
-  read(from->rope_style, RopeStyle::kInterleaved, "broach_qk_rows_shape.rope_style", to.rope_style);
-  read(from->norm, HeadNorm::kL2, "broach_qk_rows_shape.norm", to.norm);
-  read(from->order, QkOrder::kNormRope, "broach_qk_rows_shape.order", to.order);
-  read(from->q_scale, Switch::kOn, "broach_qk_rows_shape.q_scale", to.q_scale);
-  read(from->kv_layout, KvLayoutKind::kPaged, "broach_qk_rows_shape.kv_layout", to.kv_layout.kind);
-  read(from->dtype, Dtype::kF16, "broach_qk_rows_shape.dtype", to.dtype);
-  read(from->checked, Switch::kOn, "broach_qk_rows_shape.checked", to.checked);
-  if (!all) return all.error();
+  EnumReader enums;
+  enums.read(from->rope_style, RopeStyle::kInterleaved, "broach_qk_rows_shape.rope_style",
+             to.rope_style);
+  enums.read(from->norm, HeadNorm::kL2, "broach_qk_rows_shape.norm", to.norm);
+  enums.read(from->order, QkOrder::kNormRope, "broach_qk_rows_shape.order", to.order);
+  enums.read(from->q_scale, Switch::kOn, "broach_qk_rows_shape.q_scale", to.q_scale);
+  enums.read(from->kv_layout, KvLayoutKind::kPaged, "broach_qk_rows_shape.kv_layout",
+             to.kv_layout.kind);
+  enums.read(from->dtype, Dtype::kF16, "broach_qk_rows_shape.dtype", to.dtype);
+  enums.read(from->checked, Switch::kOn, "broach_qk_rows_shape.checked", to.checked);
+  if (!enums.all()) return enums.all().error();
   return to;
 }
 

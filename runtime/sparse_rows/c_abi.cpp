@@ -14,8 +14,8 @@ struct broach_sparse_rows {
 namespace broach {
 namespace {
 
+using runtime::EnumReader;
 using runtime::guarded;
-using runtime::read_enum;
 using runtime::sized_copy;
 using runtime::tell;
 
@@ -32,22 +32,14 @@ Result<SparseRowsShape> shape_from(const broach_sparse_rows_shape* shape) {
   if (from->part_count != 0) to.part_count = from->part_count;
   if (from->p_parts != 0) to.p_parts = from->p_parts;
   to.kv_layout.length = from->kv_layout_length;
-  Result<void> all;
-  const auto read = [&all](std::uint32_t value, auto last, const char* name, auto& into) {
-    auto known = read_enum(value, static_cast<std::uint32_t>(last), name);
-    if (!known) {
-      if (all) all = known.error();
-      return;
-    }
-    into = static_cast<decltype(last)>(*known);
-  };
-  read(from->tile, SparseTile::kMma, "broach_sparse_rows_shape.tile", to.tile);
-  read(from->kv_layout, KvLayoutKind::kPaged, "broach_sparse_rows_shape.kv_layout",
-       to.kv_layout.kind);
-  read(from->dtype, Dtype::kF16, "broach_sparse_rows_shape.dtype", to.dtype);
-  read(from->q_dtype, QueryDtype::kF32, "broach_sparse_rows_shape.q_dtype", to.q_dtype);
-  read(from->checked, Switch::kOn, "broach_sparse_rows_shape.checked", to.checked);
-  if (!all) return all.error();
+  EnumReader enums;
+  enums.read(from->tile, SparseTile::kMma, "broach_sparse_rows_shape.tile", to.tile);
+  enums.read(from->kv_layout, KvLayoutKind::kPaged, "broach_sparse_rows_shape.kv_layout",
+             to.kv_layout.kind);
+  enums.read(from->dtype, Dtype::kF16, "broach_sparse_rows_shape.dtype", to.dtype);
+  enums.read(from->q_dtype, QueryDtype::kF32, "broach_sparse_rows_shape.q_dtype", to.q_dtype);
+  enums.read(from->checked, Switch::kOn, "broach_sparse_rows_shape.checked", to.checked);
+  if (!enums.all()) return enums.all().error();
   return to;
 }
 

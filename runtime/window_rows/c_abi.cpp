@@ -16,8 +16,8 @@ struct broach_window_rows_prefill {
 namespace broach {
 namespace {
 
+using runtime::EnumReader;
 using runtime::guarded;
-using runtime::read_enum;
 using runtime::sized_copy;
 using runtime::tell;
 
@@ -43,24 +43,16 @@ Result<WindowRowsShape> shape_from(const broach_window_rows_shape* shape) {
   to.gqa_ratio = from->gqa_ratio;
   to.window = from->window;
   to.kv_layout.length = from->kv_layout_length;
-  Result<void> all;
-  const auto read = [&all](std::uint32_t value, auto last, const char* name, auto& into) {
-    auto number = read_enum(value, static_cast<std::uint32_t>(last), name);
-    if (number) {
-      into = static_cast<decltype(last)>(*number);
-    } else if (all) {
-      all = number.error();
-    }
-  };
-  read(from->kv_layout, KvLayoutKind::kPaged, "broach_window_rows_shape.kv_layout",
-       to.kv_layout.kind);
-  read(from->dtype, Dtype::kF16, "broach_window_rows_shape.dtype", to.dtype);
-  read(from->arith, Arith::kTile64Ex2, "broach_window_rows_shape.arith", to.arith);
-  read(from->p32, Switch::kOn, "broach_window_rows_shape.p32", to.p32);
-  read(from->softcap, Switch::kOn, "broach_window_rows_shape.softcap", to.softcap);
-  read(from->sinks, Switch::kOn, "broach_window_rows_shape.sinks", to.sinks);
-  read(from->checked, Switch::kOn, "broach_window_rows_shape.checked", to.checked);
-  if (!all) return all.error();
+  EnumReader enums;
+  enums.read(from->kv_layout, KvLayoutKind::kPaged, "broach_window_rows_shape.kv_layout",
+             to.kv_layout.kind);
+  enums.read(from->dtype, Dtype::kF16, "broach_window_rows_shape.dtype", to.dtype);
+  enums.read(from->arith, Arith::kTile64Ex2, "broach_window_rows_shape.arith", to.arith);
+  enums.read(from->p32, Switch::kOn, "broach_window_rows_shape.p32", to.p32);
+  enums.read(from->softcap, Switch::kOn, "broach_window_rows_shape.softcap", to.softcap);
+  enums.read(from->sinks, Switch::kOn, "broach_window_rows_shape.sinks", to.sinks);
+  enums.read(from->checked, Switch::kOn, "broach_window_rows_shape.checked", to.checked);
+  if (!enums.all()) return enums.all().error();
   return to;
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "kernel_src/qk_rows/names.cuh"
+#include "specializer/common_choices.hpp"
 #include "specializer/qk_rows/shape.hpp"
 
 namespace broach::specializer::qk_rows {
@@ -28,8 +29,6 @@ constexpr PlantedFault kPlantedFaults[] = {
     {"norm_unrounded", "kNormUnrounded"},
     {"wrong_pairing", "kWrongPairing"},
 };
-
-bool on(Switch choice) { return choice == Switch::kOn; }
 
 Error refused(std::string message) {
   return Error{ErrorCode::kInvalidArgument, "qk_rows " + std::move(message), ""};
@@ -75,18 +74,6 @@ QkRowsShape settled(QkRowsShape shape) {
   if (shape.norm == HeadNorm::kNone || shape.rope_dim == 0) shape.order = QkOrder::kRopeNorm;
   if (shape.rope_dim == 0) shape.rope_style = RopeStyle::kHalf;
   return shape;
-}
-
-std::string_view layout_enumerator(KvLayoutKind kind) {
-  switch (kind) {
-    case KvLayoutKind::kLinear:
-      return "kLinear";
-    case KvLayoutKind::kRing:
-      return "kRing";
-    case KvLayoutKind::kPaged:
-      return "kPaged";
-  }
-  return "kLinear";
 }
 
 std::string_view norm_enumerator(HeadNorm norm) {

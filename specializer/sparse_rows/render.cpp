@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "kernel_src/sparse_rows/layout.h"
+#include "specializer/common_choices.hpp"
 #include "specializer/sparse_rows/geometry.hpp"
 
 namespace broach::specializer::sparse_rows {
@@ -37,20 +38,6 @@ constexpr PlantedFault kPlantedFaults[] = {
     {"rerun_dropped", "kRerunDropped", Has::kBoth},
     {"merge_unscaled", "kMergeUnscaled", Has::kBoth},
 };
-
-bool on(Switch choice) { return choice == Switch::kOn; }
-
-std::string_view layout_enumerator(KvLayoutKind kind) {
-  switch (kind) {
-    case KvLayoutKind::kLinear:
-      return "kLinear";
-    case KvLayoutKind::kRing:
-      return "kRing";
-    case KvLayoutKind::kPaged:
-      return "kPaged";
-  }
-  return "kLinear";
-}
 
 /// A source whose constants are added by name.
 class Source {

@@ -2,12 +2,11 @@
 
 #include <utility>
 
+#include "specializer/common_choices.hpp"
 #include "specializer/window_rows/controls.hpp"
 
 namespace broach::specializer::window_rows {
 namespace {
-
-bool on(Switch choice) { return choice == Switch::kOn; }
 
 /// "window_early" as the kernels' enumerator of it, "kWindowEarly".
 std::string enumerator(std::string_view name) {
@@ -37,18 +36,6 @@ std::string_view arith_enumerator(Arith arith) {
       return "kTile64";
   }
   return "kTile64";
-}
-
-std::string_view layout_enumerator(KvLayoutKind kind) {
-  switch (kind) {
-    case KvLayoutKind::kLinear:
-      return "kLinear";
-    case KvLayoutKind::kRing:
-      return "kRing";
-    case KvLayoutKind::kPaged:
-      return "kPaged";
-  }
-  return "kLinear";
 }
 
 }  // namespace

@@ -5,15 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "kernel_src/embedded.hpp"
 #include "kernel_src/tiles/mma_step_model.cuh"
 #include "runtime/device.hpp"
 #include "specializer/compilers.hpp"
-#include "specializer/options.hpp"
-#include "specializer/sources.hpp"
 #include "tests/kernel_src/mma_step_inputs.hpp"
 #include "tests/specializer/compile_support.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/load_probe.hpp"
 
 // mma_m16n8k16 and wgmma_m64n64k16 as a device runs them against the exact model, value by value.
 // On a GPU this is the proof that the host's bits are the chip's.
@@ -226,29 +224,9 @@ class Probe {
   Probe(std::shared_ptr<runtime::Device> device, specializer::Compilers& compilers,
         const Unit& unit)
       : device_(std::move(device)), unit_(unit) {
-    specializer::Plan plan;
-    plan.family = "probe";
-    plan.target = device_->target();
-    plan.shape_json = "{}";
-    plan.options = specializer::compiler_options(plan.target);
-    for (const std::string& function : unit_.functions) {
-      plan.entries.push_back({function, unit_.block_threads, unit_.dynamic_shared_bytes});
-    }
-    plan.kind = plan.target.vendor == specializer::Vendor::kHost
-                    ? specializer::ArtifactKind::kHostSharedObject
-                    : specializer::ArtifactKind::kCubin;
-    auto sources = specializer::close_over_includes(
-        "main.cu", std::string(kParams) + std::string(unit_.source), plan.target.vendor,
-        kKernelSources);
-    REQUIRE(sources);
-    plan.sources = *std::move(sources);
-    auto output = compilers.compile(plan);
-    INFO((output ? std::string() : output.error().message + output.error().detail));
-    REQUIRE(output);
-    auto module = device_->load(output->binary, unit_.functions);
-    INFO((module ? std::string() : module.error().message));
-    REQUIRE(module);
-    module_ = *std::move(module);
+    module_ =
+        test::load_probe(*device_, compilers, std::string(kParams) + std::string(unit_.source),
+                         unit_.functions, unit_.block_threads, unit_.dynamic_shared_bytes);
   }
 
   std::vector<std::uint32_t> run(std::string_view function, const Batch& batch) {

@@ -9,14 +9,11 @@
 #include <vector>
 
 #include "common/sfu_model.cuh"
-#include "kernel_src/embedded.hpp"
 #include "runtime/device.hpp"
 #include "specializer/compilers.hpp"
-#include "specializer/options.hpp"
-#include "specializer/plan.hpp"
-#include "specializer/sources.hpp"
 #include "tests/specializer/compile_support.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/load_probe.hpp"
 
 namespace broach {
 namespace {
@@ -79,29 +76,8 @@ const std::vector<std::string>& functions() {
 class Probe {
  public:
   explicit Probe(std::shared_ptr<runtime::Device> device) : device_(std::move(device)) {
-    specializer::Plan plan;
-    plan.family = "probe";
-    plan.target = device_->target();
-    plan.shape_json = "{}";
-    plan.options = specializer::compiler_options(plan.target);
-    for (const std::string& function : functions()) {
-      plan.entries.push_back({function, kThreads, 0});
-    }
-    plan.kind = plan.target.vendor == specializer::Vendor::kHost
-                    ? specializer::ArtifactKind::kHostSharedObject
-                    : specializer::ArtifactKind::kCubin;
-    auto sources = specializer::close_over_includes("main.cu", std::string(kSource),
-                                                    plan.target.vendor, kKernelSources);
-    REQUIRE(sources);
-    plan.sources = *std::move(sources);
     specializer::Compilers compilers(test::compilers_options());
-    auto output = compilers.compile(plan);
-    INFO((output ? std::string() : output.error().message + output.error().detail));
-    REQUIRE(output);
-    auto module = device_->load(output->binary, functions());
-    INFO((module ? std::string() : module.error().message));
-    REQUIRE(module);
-    module_ = *std::move(module);
+    module_ = test::load_probe(*device_, compilers, kSource, functions(), kThreads);
   }
 
   struct Found {

@@ -5,10 +5,8 @@
 #include "common/e4m3.cuh"
 #include "common/ftz.cuh"
 #include "common/sfu.cuh"
-#include "kernel_src/embedded.hpp"
-#include "specializer/options.hpp"
-#include "specializer/sources.hpp"
 #include "tests/specializer/compile_support.hpp"
+#include "tests/support/load_probe.hpp"
 #include "tests/tools/sage_exact/support.hpp"
 #include "tiles/mma_f16.cuh"
 #include "tiles/mma_s8.cuh"
@@ -138,29 +136,10 @@ using Words = std::vector<std::uint32_t>;
 class Probe {
  public:
   explicit Probe(std::shared_ptr<runtime::Device> device) : device_(std::move(device)) {
-    specializer::Plan plan;
-    plan.family = "probe";
-    plan.target = device_->target();
-    plan.shape_json = "{}";
-    plan.options = specializer::compiler_options(plan.target);
-    const std::vector<std::string> functions{"probe_sfu", "probe_operations", "probe_s8",
-                                             "probe_f16", "probe_e4m3"};
-    for (const std::string& function : functions) plan.entries.push_back({function, 32, 0});
-    plan.kind = plan.target.vendor == specializer::Vendor::kHost
-                    ? specializer::ArtifactKind::kHostSharedObject
-                    : specializer::ArtifactKind::kCubin;
-    auto sources = specializer::close_over_includes("main.cu", std::string(kSource),
-                                                    plan.target.vendor, kKernelSources);
-    REQUIRE(sources);
-    plan.sources = *std::move(sources);
     specializer::Compilers compilers(test::compilers_options());
-    auto output = compilers.compile(plan);
-    INFO((output ? std::string() : output.error().message + output.error().detail));
-    REQUIRE(output);
-    auto module = device_->load(output->binary, functions);
-    INFO((module ? std::string() : module.error().message));
-    REQUIRE(module);
-    module_ = *std::move(module);
+    module_ = test::load_probe(
+        *device_, compilers, kSource,
+        {"probe_sfu", "probe_operations", "probe_s8", "probe_f16", "probe_e4m3"}, 32);
   }
 
   Words run(std::string_view function, std::uint32_t blocks, std::uint32_t threads,

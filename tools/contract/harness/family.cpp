@@ -54,7 +54,22 @@ GateReport gate_repeat(Trial& trial) {
 }
 
 GateReport run_gate(Gate gate, Trial& trial, const GateOptions& options) {
-  return gate == Gate::kRepeat ? gate_repeat(trial) : trial.run_gate(gate, options);
+  GateReport report;
+  report.gate = gate;
+  switch (gate) {
+    case Gate::kNonFinite:
+      trial.nonfinite(report, options);
+      break;
+    case Gate::kRepeat:
+      return gate_repeat(trial);
+    case Gate::kShapes:
+      trial.shapes(report, options);
+      break;
+    case Gate::kSums:
+      trial.sums(report, options);
+      break;
+  }
+  return report;
 }
 
 }  // namespace broach::contract

@@ -40,8 +40,10 @@ class Trial {
   /// "row 3 head 1 dim 7": which output a byte of `run`'s belongs to.
   virtual std::string place_of(std::size_t byte) const = 0;
 
-  /// Gates 1, 3 and 4. A launch that fails fails the gate. Gate 2 is the harness's.
-  virtual GateReport run_gate(Gate gate, const GateOptions& options) = 0;
+  // Gates 1, 3 and 4; gate 2 is the harness's. A launch that fails fails the gate.
+  virtual void nonfinite(GateReport& report, const GateOptions& options) = 0;
+  virtual void shapes(GateReport& report, const GateOptions& options) = 0;
+  virtual void sums(GateReport& report, const GateOptions& options) = 0;
 };
 
 /// A named problem that a family has to serve.

@@ -38,50 +38,37 @@ class QkRowsTrial final : public Trial {
     return words_at(byte / sizeof(std::uint16_t));
   }
 
-  GateReport run_gate(Gate gate, const GateOptions& options) override {
-    GateReport report;
-    report.gate = gate;
-    switch (gate) {
-      case Gate::kNonFinite:
-        nonfinite(report, options);
-        return report;
-      case Gate::kShapes:
-        shapes(report, options);
-        return report;
-      case Gate::kSums:
-        sums(report);
-        return report;
-      case Gate::kRepeat:
-        break;
-    }
-    report.fail(fmt::format("the {} gate is not the family's", name_of(gate)));
-    return report;
-  }
-
- private:
-  std::string words_at(std::size_t element) const {
+  void nonfinite(GateReport& report, const GateOptions& options) override {
+    auto clean = kernel_.run(problem_);
+    if (!clean) return report.fail(clean.error().message);
+    const bool f16 = problem_.recipe.shape.dtype == Dtype::kF16;
+    const auto infinity = static_cast<std::uint16_t>(f16 ? 0x7c00 : 0x7f80);
+    const std::size_t row = problem_.recipe.rows.size() / 2;
     const std::size_t d = problem_.head_dim();
-    return fmt::format("row {} head {} dim {}", element / d / problem_.heads(),
-                       element / d % problem_.heads(), element % d);
-  }
-
-  /// Holds a launch's rows against the same rows of the whole one.
-  void compare(GateReport& report, const Result<Outputs>& got, const Outputs& whole,
-               const std::vector<std::size_t>& rows, std::string_view part) const {
-    if (!got) return report.fail(fmt::format("{}: {}", part, got.error().message));
-    const std::size_t elems = problem_.heads() * problem_.head_dim();
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      report.comparisons += elems;
-      for (std::size_t e = 0; e < elems; ++e) {
-        if ((*got)[i * elems + e] == whole[rows[i] * elems + e]) continue;
-        report.fail(
-            fmt::format("{}: other bits, first at {}", part, words_at(rows[i] * elems + e)));
-        break;
+    for (const std::uint16_t bad : {static_cast<std::uint16_t>(infinity | 1), infinity,
+                                    static_cast<std::uint16_t>(infinity | 0x8000)}) {
+      for (const std::size_t head :
+           {std::size_t{0}, problem_.q_heads(), problem_.q_heads() + problem_.kv_heads()}) {
+        Problem planted = problem_;
+        planted.head(row, head)[3] = bad;
+        auto out = kernel_.run(planted);
+        const std::string part = fmt::format("{:#06x} in head {}", bad, head);
+        if (!out) return report.fail(fmt::format("{}: {}", part, out.error().message));
+        report.judge(judge(planted, *out, options.threads), part);
+        const std::size_t first = (row * problem_.heads() + head) * d;
+        for (std::size_t i = 0; i < out->size(); ++i) {
+          if (i >= first && i < first + d) continue;
+          ++report.comparisons;
+          if ((*out)[i] == (*clean)[i]) continue;
+          report.fail(fmt::format("{}: {} has other bits", part, words_at(i)));
+          break;
+        }
+        if (options.ends_with(report)) return;
       }
     }
   }
 
-  void shapes(GateReport& report, const GateOptions& options) {
+  void shapes(GateReport& report, const GateOptions& options) override {
     auto out = kernel_.run(problem_);
     if (!out) return report.fail(out.error().message);
     report.judge(judge(problem_, *out, options.threads), "the case");
@@ -114,40 +101,10 @@ class QkRowsTrial final : public Trial {
     compare(report, other ? other->run(paged) : Result<Outputs>(other.error()), *out, all, "pages");
   }
 
-  void nonfinite(GateReport& report, const GateOptions& options) {
-    auto clean = kernel_.run(problem_);
-    if (!clean) return report.fail(clean.error().message);
-    const bool f16 = problem_.recipe.shape.dtype == Dtype::kF16;
-    const auto infinity = static_cast<std::uint16_t>(f16 ? 0x7c00 : 0x7f80);
-    const std::size_t row = problem_.recipe.rows.size() / 2;
-    const std::size_t d = problem_.head_dim();
-    for (const std::uint16_t bad : {static_cast<std::uint16_t>(infinity | 1), infinity,
-                                    static_cast<std::uint16_t>(infinity | 0x8000)}) {
-      for (const std::size_t head :
-           {std::size_t{0}, problem_.q_heads(), problem_.q_heads() + problem_.kv_heads()}) {
-        Problem planted = problem_;
-        planted.head(row, head)[3] = bad;
-        auto out = kernel_.run(planted);
-        const std::string part = fmt::format("{:#06x} in head {}", bad, head);
-        if (!out) return report.fail(fmt::format("{}: {}", part, out.error().message));
-        report.judge(judge(planted, *out, options.threads), part);
-        const std::size_t first = (row * problem_.heads() + head) * d;
-        for (std::size_t i = 0; i < out->size(); ++i) {
-          if (i >= first && i < first + d) continue;
-          ++report.comparisons;
-          if ((*out)[i] == (*clean)[i]) continue;
-          report.fail(fmt::format("{}: {} has other bits", part, words_at(i)));
-          break;
-        }
-        if (options.ends_with(report)) return;
-      }
-    }
-  }
-
   /// Integers whose squares' sum fp32 holds, at an angle of zero, where a rotation changes nothing:
   /// every step is one fp32 operation on known numbers. An fp16 sum of squares would overflow and
   /// leave zeros; a bf16 one would miss the sum by up to 2^-8.
-  void sums(GateReport& report) {
+  void sums(GateReport& report, const GateOptions& /*options*/) override {
     Recipe recipe = problem_.recipe;
     recipe.values = Values::kUnit;
     const Problem unit = make_problem(recipe);
@@ -175,6 +132,29 @@ class QkRowsTrial final : public Trial {
           report.fail(fmt::format("{}: {:#06x}, not {:#06x}", words_at(at), (*out)[at], want));
           return;
         }
+      }
+    }
+  }
+
+ private:
+  std::string words_at(std::size_t element) const {
+    const std::size_t d = problem_.head_dim();
+    return fmt::format("row {} head {} dim {}", element / d / problem_.heads(),
+                       element / d % problem_.heads(), element % d);
+  }
+
+  /// Holds a launch's rows against the same rows of the whole one.
+  void compare(GateReport& report, const Result<Outputs>& got, const Outputs& whole,
+               const std::vector<std::size_t>& rows, std::string_view part) const {
+    if (!got) return report.fail(fmt::format("{}: {}", part, got.error().message));
+    const std::size_t elems = problem_.heads() * problem_.head_dim();
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      report.comparisons += elems;
+      for (std::size_t e = 0; e < elems; ++e) {
+        if ((*got)[i * elems + e] == whole[rows[i] * elems + e]) continue;
+        report.fail(
+            fmt::format("{}: other bits, first at {}", part, words_at(rows[i] * elems + e)));
+        break;
       }
     }
   }

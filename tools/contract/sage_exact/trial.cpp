@@ -40,24 +40,77 @@ class SageExactTrial final : public Trial {
     return fmt::format("byte {} of the boundary tensors from k_mean on", byte);
   }
 
-  GateReport run_gate(Gate gate, const GateOptions& options) override {
-    GateReport report;
-    report.gate = gate;
-    switch (gate) {
-      case Gate::kNonFinite:
-        nonfinite(report);
-        return report;
-      case Gate::kShapes:
-        shapes(report, options);
-        return report;
-      case Gate::kSums:
-        sums(report);
-        return report;
-      case Gate::kRepeat:
-        break;
+  void nonfinite(GateReport& report, const GateOptions& /*options*/) override {
+    std::vector<std::uint16_t> input = make_input(golden_.rule);
+    auto before = made(input, Poison::kNan);
+    if (!before) return report.fail(before.error().message);
+    const std::size_t first = 2 * golden_.rule.heads * kHeadDim;
+    input[first + kNanDim] = 0x7fc1;
+    input[first + kInfiniteDim] = 0xff80;
+    auto after = made(input, Poison::kFinite);
+    if (!after) return report.fail(after.error().message);
+    const auto left = outputs(*before);
+    const auto right = outputs(*after);
+    if (!left || !right) return report.fail("the output could not be read");
+    for (std::size_t i = 0; i < left->size(); ++i) {
+      const std::size_t dim = i % kHeadDim;
+      const bool planted =
+          i / kHeadDim % golden_.rule.heads == 0 && (dim == kNanDim || dim == kInfiniteDim);
+      const std::uint16_t want = planted ? kNan : (*left)[i];
+      ++report.comparisons;
+      if ((*right)[i] != want) {
+        return report.fail(fmt::format("output {}: {:04x}, wanted {:04x}", i, (*right)[i], want));
+      }
     }
-    report.fail(fmt::format("the {} gate is not the family's", name_of(gate)));
-    return report;
+  }
+
+  void shapes(GateReport& report, const GateOptions& options) override {
+    auto problem = made(make_input(golden_), Poison::kNan);
+    if (!problem) return report.fail(problem.error().message);
+    if (!has_golden_bytes(bench_.device->target())) {
+      report.notes.push_back("no golden bytes exist for " + bench_.device->target().name);
+    } else {
+      auto digests = problem->digests();
+      if (!digests) return report.fail(digests.error().message);
+      for (const auto& [tensor, digest] : *digests) {
+        ++report.comparisons;
+        if (digest == golden_.digest(tensor)) continue;
+        report.fail(fmt::format("{} {}: SHA-256 {}, golden {}", golden_.name, tensor,
+                                digest.substr(0, 16), golden_.digest(tensor).substr(0, 16)));
+        if (options.ends_with(report)) return;
+      }
+    }
+    if (faulty_ || bench_.device->target().arch != "sm_90a") return;
+    auto plain = Kernels::load(bench_, SageSchedule::kPlain);
+    if (!plain) return report.fail(plain.error().message);
+    auto other = made(make_input(golden_), Poison::kFinite, &*plain);
+    if (!other) return report.fail(other.error().message);
+    auto left = all_bytes(*problem);
+    auto right = all_bytes(*other);
+    if (!left || !right) return report.fail("the tensors could not be read");
+    report.comparisons += left->size();
+    if (*left != *right) report.fail("the warpgroup kernel's bytes are not the plain kernel's");
+  }
+
+  void sums(GateReport& report, const GateOptions& /*options*/) override {
+    std::vector<std::uint16_t> input = make_input(golden_.rule);
+    const std::size_t part = golden_.rule.heads * kHeadDim;
+    for (std::size_t token = 0; token < golden_.rule.tokens; ++token) {
+      std::uint16_t* const row = &input[token * golden_.rule.row_width()];
+      std::fill(row + part, row + 2 * part, std::uint16_t{0x3f80});
+      std::fill(row + 2 * part, row + 3 * part, std::uint16_t{0x4010});  // 2.25
+    }
+    auto problem = made(input, Poison::kNan);
+    if (!problem) return report.fail(problem.error().message);
+    const auto out = outputs(*problem);
+    if (!out) return report.fail("the output could not be read");
+    // p is at most 2^-4 of itself away from its E4M3, and v's scale makes 2.25 exact.
+    for (const std::uint16_t bits : *out) {
+      ++report.comparisons;
+      const auto value = std::bit_cast<float>(std::uint32_t{bits} << 16);
+      if (value >= 2.25F * 15 / 16 && value <= 2.25F * 17 / 16 && bits == out->front()) continue;
+      return report.fail(fmt::format("an output is {} where every value is 2.25", value));
+    }
   }
 
  private:
@@ -86,82 +139,9 @@ class SageExactTrial final : public Trial {
   }
 
   // Byte for byte the golden tensors; elsewhere the plain kernel's own.
-  void shapes(GateReport& report, const GateOptions& options) const {
-    auto problem = made(make_input(golden_), Poison::kNan);
-    if (!problem) return report.fail(problem.error().message);
-    if (!has_golden_bytes(bench_.device->target())) {
-      report.notes.push_back("no golden bytes exist for " + bench_.device->target().name);
-    } else {
-      auto digests = problem->digests();
-      if (!digests) return report.fail(digests.error().message);
-      for (const auto& [tensor, digest] : *digests) {
-        ++report.comparisons;
-        if (digest == golden_.digest(tensor)) continue;
-        report.fail(fmt::format("{} {}: SHA-256 {}, golden {}", golden_.name, tensor,
-                                digest.substr(0, 16), golden_.digest(tensor).substr(0, 16)));
-        if (options.ends_with(report)) return;
-      }
-    }
-    if (faulty_ || bench_.device->target().arch != "sm_90a") return;
-    auto plain = Kernels::load(bench_, SageSchedule::kPlain);
-    if (!plain) return report.fail(plain.error().message);
-    auto other = made(make_input(golden_), Poison::kFinite, &*plain);
-    if (!other) return report.fail(other.error().message);
-    auto left = all_bytes(*problem);
-    auto right = all_bytes(*other);
-    if (!left || !right) return report.fail("the tensors could not be read");
-    report.comparisons += left->size();
-    if (*left != *right) report.fail("the warpgroup kernel's bytes are not the plain kernel's");
-  }
-
   // A NaN and an infinity in v make their channels of their head NaN and leave every other byte.
-  void nonfinite(GateReport& report) const {
-    std::vector<std::uint16_t> input = make_input(golden_.rule);
-    auto before = made(input, Poison::kNan);
-    if (!before) return report.fail(before.error().message);
-    const std::size_t first = 2 * golden_.rule.heads * kHeadDim;
-    input[first + kNanDim] = 0x7fc1;
-    input[first + kInfiniteDim] = 0xff80;
-    auto after = made(input, Poison::kFinite);
-    if (!after) return report.fail(after.error().message);
-    const auto left = outputs(*before);
-    const auto right = outputs(*after);
-    if (!left || !right) return report.fail("the output could not be read");
-    for (std::size_t i = 0; i < left->size(); ++i) {
-      const std::size_t dim = i % kHeadDim;
-      const bool planted =
-          i / kHeadDim % golden_.rule.heads == 0 && (dim == kNanDim || dim == kInfiniteDim);
-      const std::uint16_t want = planted ? kNan : (*left)[i];
-      ++report.comparisons;
-      if ((*right)[i] != want) {
-        return report.fail(fmt::format("output {}: {:04x}, wanted {:04x}", i, (*right)[i], want));
-      }
-    }
-  }
-
   // Equal keys make every score 0 and every p 448 or, in the last two tiles, the same value; equal
   // values of v then come back exactly whatever the order of the sums.
-  void sums(GateReport& report) const {
-    std::vector<std::uint16_t> input = make_input(golden_.rule);
-    const std::size_t part = golden_.rule.heads * kHeadDim;
-    for (std::size_t token = 0; token < golden_.rule.tokens; ++token) {
-      std::uint16_t* const row = &input[token * golden_.rule.row_width()];
-      std::fill(row + part, row + 2 * part, std::uint16_t{0x3f80});
-      std::fill(row + 2 * part, row + 3 * part, std::uint16_t{0x4010});  // 2.25
-    }
-    auto problem = made(input, Poison::kNan);
-    if (!problem) return report.fail(problem.error().message);
-    const auto out = outputs(*problem);
-    if (!out) return report.fail("the output could not be read");
-    // p is at most 2^-4 of itself away from its E4M3, and v's scale makes 2.25 exact.
-    for (const std::uint16_t bits : *out) {
-      ++report.comparisons;
-      const auto value = std::bit_cast<float>(std::uint32_t{bits} << 16);
-      if (value >= 2.25F * 15 / 16 && value <= 2.25F * 17 / 16 && bits == out->front()) continue;
-      return report.fail(fmt::format("an output is {} where every value is 2.25", value));
-    }
-  }
-
   static Result<std::vector<std::uint16_t>> outputs(const Problem& problem) {
     auto bytes = problem.bytes_of("out");
     if (!bytes) return bytes.error();

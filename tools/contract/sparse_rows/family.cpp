@@ -80,8 +80,7 @@ constexpr PlantedFault kFaults[] = {
      "an empty selection beside a dense one sees every key", false},
     {"part_dropped", "P is carried as two 16-bit parts instead of three", Gate::kShapes,
      "where V is a lone power of two P itself comes out, and 16 bits of it are short of the 24 "
-     "that "
-     "its range allows",
+     "that its range allows",
      false, Values::kLone},
     {"merge_unscaled", "tiles or parts join without their exponential of the maximum",
      Gate::kShapes, "maxima of parts differ by more than the range", true},

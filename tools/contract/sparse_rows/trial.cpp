@@ -51,108 +51,7 @@ class SparseRowsTrial final : public Trial {
                        element % d);
   }
 
-  GateReport run_gate(Gate gate, const GateOptions& options) override {
-    GateReport report;
-    report.gate = gate;
-    switch (gate) {
-      case Gate::kNonFinite:
-        nonfinite(report, options);
-        return report;
-      case Gate::kShapes:
-        shapes(report, options);
-        return report;
-      case Gate::kSums:
-        sums(report);
-        return report;
-      case Gate::kRepeat:
-        break;
-    }
-    report.fail(fmt::format("the {} gate is not the family's", name_of(gate)));
-    return report;
-  }
-
- private:
-  /// Holds rows of a launch against the same rows of the whole one.
-  void compare(GateReport& report, Result<Bytes> got, const Bytes& whole,
-               const std::vector<std::size_t>& rows, std::string_view part) const {
-    if (!got) return report.fail(fmt::format("{}: {}", part, got.error().message));
-    const std::size_t row_bytes =
-        static_cast<std::size_t>(problem_.heads()) * problem_.head_dim() * element_bytes(problem_);
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      const auto a = std::span(*got).subspan(i * row_bytes, row_bytes);
-      const auto b = std::span(whole).subspan(rows[i] * row_bytes, row_bytes);
-      report.comparisons += row_bytes / element_bytes(problem_);
-      const auto at = std::mismatch(a.begin(), a.end(), b.begin()).first - a.begin();
-      if (static_cast<std::size_t>(at) == row_bytes) continue;
-      report.fail(fmt::format("{}: other bits, first at {}", part,
-                              place_of(rows[i] * row_bytes + static_cast<std::size_t>(at))));
-    }
-  }
-
-  std::vector<std::size_t> all_rows() const {
-    std::vector<std::size_t> rows(problem_.recipe.rows.size());
-    std::iota(rows.begin(), rows.end(), std::size_t{0});
-    return rows;
-  }
-
-  void shapes(GateReport& report, const GateOptions& options) const {
-    auto out = kernel_.run(problem_);
-    if (!out) return report.fail(out.error().message);
-    report.judge(judge(problem_, *out, options.threads), "the case");
-    if (!options.digest.empty() && digest_of(*out) != options.digest) {
-      report.fail(
-          fmt::format("the outputs' digest is {}, not {}", digest_of(*out), options.digest));
-    }
-    if (options.ends_with(report)) return;
-    const auto all = all_rows();
-    if (options.host != nullptr) {
-      auto host = Kernel::load(*options.host, kernel_.shape());
-      compare(report, host ? host->run(problem_) : Result<Bytes>(host.error()), *out, all,
-              "the host target");
-    }
-    if (kernel_.shape().tile == SparseTile::kScalar) {
-      compare(report, kernel_.run(problem_, Poison::kFinite, Splits::kPartEach), *out, all,
-              "a block a part");
-    }
-    // Rows alone and in other company: at every place of a group of four.
-    for (const std::size_t row : {std::size_t{0}, all.size() / 2, all.size() - 1}) {
-      compare(report, kernel_.run(with_rows(problem_, {row})), *out, {row}, "a row alone");
-    }
-    std::vector<std::size_t> turned(all.rbegin(), all.rend());
-    compare(report, kernel_.run(with_rows(problem_, turned)), *out, turned, "rows reversed");
-    const auto cut = static_cast<std::ptrdiff_t>(all.size() / 3 + 1);
-    if (cut < static_cast<std::ptrdiff_t>(all.size())) {
-      const std::vector<std::size_t> rest(all.begin() + cut, all.end());
-      compare(report, kernel_.run(with_rows(problem_, rest)), *out, rest, "cut in two");
-    }
-    Problem shifted = problem_;
-    shifted.recipe.slot_shift = 2;
-    compare(report, kernel_.run(shifted), *out, all, "other slots");
-    variants(report, *out, all);
-  }
-
-  void variants(GateReport& report, const Bytes& out, const std::vector<std::size_t>& all) const {
-    const auto as = [&](const SparseRowsShape& shape, const specializer::Variant& variant,
-                        std::string_view part) {
-      auto kernel = Kernel::load(kernel_.bench(), shape, variant);
-      if (!kernel && kernel.error().code == ErrorCode::kLimitExceeded) {
-        report.notes.push_back(fmt::format("{}: {}", part, kernel.error().message));
-        return;
-      }
-      if (!kernel) return report.fail(fmt::format("{}: {}", part, kernel.error().message));
-      Problem problem = problem_;
-      problem.recipe.shape = shape;
-      compare(report, kernel->run(problem), out, all, part);
-    };
-    as(kernel_.shape(), {"", Switch::kOn}, "the generic kernel");
-    SparseRowsShape other = kernel_.shape();
-    other.kv_layout = kernel_.shape().kv_layout.kind == KvLayoutKind::kLinear
-                          ? KvLayout{KvLayoutKind::kPaged, 16}
-                          : KvLayout{};
-    as(other, {}, "another layout");
-  }
-
-  void nonfinite(GateReport& report, const GateOptions& options) const {
+  void nonfinite(GateReport& report, const GateOptions& options) override {
     auto clean = kernel_.run(problem_);
     if (!clean) return report.fail(clean.error().message);
     // A key that some row selected and, where there is one, another of its stream did not.
@@ -195,6 +94,123 @@ class SparseRowsTrial final : public Trial {
     try_plant(report, light, *clean, options, "an infinity at a weight of e^-200");
   }
 
+  void shapes(GateReport& report, const GateOptions& options) override {
+    auto out = kernel_.run(problem_);
+    if (!out) return report.fail(out.error().message);
+    report.judge(judge(problem_, *out, options.threads), "the case");
+    if (!options.digest.empty() && digest_of(*out) != options.digest) {
+      report.fail(
+          fmt::format("the outputs' digest is {}, not {}", digest_of(*out), options.digest));
+    }
+    if (options.ends_with(report)) return;
+    const auto all = all_rows();
+    if (options.host != nullptr) {
+      auto host = Kernel::load(*options.host, kernel_.shape());
+      compare(report, host ? host->run(problem_) : Result<Bytes>(host.error()), *out, all,
+              "the host target");
+    }
+    if (kernel_.shape().tile == SparseTile::kScalar) {
+      compare(report, kernel_.run(problem_, Poison::kFinite, Splits::kPartEach), *out, all,
+              "a block a part");
+    }
+    // Rows alone and in other company: at every place of a group of four.
+    for (const std::size_t row : {std::size_t{0}, all.size() / 2, all.size() - 1}) {
+      compare(report, kernel_.run(with_rows(problem_, {row})), *out, {row}, "a row alone");
+    }
+    std::vector<std::size_t> turned(all.rbegin(), all.rend());
+    compare(report, kernel_.run(with_rows(problem_, turned)), *out, turned, "rows reversed");
+    const auto cut = static_cast<std::ptrdiff_t>(all.size() / 3 + 1);
+    if (cut < static_cast<std::ptrdiff_t>(all.size())) {
+      const std::vector<std::size_t> rest(all.begin() + cut, all.end());
+      compare(report, kernel_.run(with_rows(problem_, rest)), *out, rest, "cut in two");
+    }
+    Problem shifted = problem_;
+    shifted.recipe.slot_shift = 2;
+    compare(report, kernel_.run(shifted), *out, all, "other slots");
+    variants(report, *out, all);
+  }
+
+  /// Every P is 1 and V holds integers, whose sums fp32 holds: the output is the exact quotient's
+  /// rounding. An f16 accumulator would overflow where a row sees its first 600 keys of one sign
+  /// before the others, and a bf16 one would lose every third unit.
+  void sums(GateReport& report, const GateOptions& /*options*/) override {
+    Recipe recipe = problem_.recipe;
+    recipe.values = Values::kUnit;
+    const Problem unit = make_problem(recipe);
+    auto out = kernel_.run(unit);
+    if (!out) return report.fail(out.error().message);
+    for (std::size_t row = 0; row < recipe.rows.size(); ++row) {
+      const std::vector<std::int32_t> keys = unit.keys(row);
+      for (std::int32_t head = 0; head < unit.heads(); ++head) {
+        const std::int32_t kv_head = head / static_cast<std::int32_t>(recipe.shape.gqa_ratio);
+        for (std::size_t i = 0; i < unit.head_dim(); ++i) {
+          double sum = 0;
+          for (const std::int32_t key : keys) {
+            sum +=
+                static_cast<double>(unit.v[unit.kv_at(recipe.rows[row].stream, key, kv_head) + i]);
+          }
+          const float quotient =
+              keys.empty() ? 0.0F : static_cast<float>(sum) / static_cast<float>(keys.size());
+          const double want =
+              recipe.shape.q_dtype == QueryDtype::kF32
+                  ? static_cast<double>(quotient)
+                  : value_of(round_to(static_cast<double>(quotient), recipe.shape.dtype),
+                             recipe.shape.dtype);
+          ++report.comparisons;
+          const double got = output_at(unit, *out, unit.q_at(row, head) + i);
+          if (got == want) continue;
+          report.fail(fmt::format("row {} head {} dim {}: {}, not {}", row, head, i, got, want));
+          return;
+        }
+      }
+    }
+  }
+
+ private:
+  /// Holds rows of a launch against the same rows of the whole one.
+  void compare(GateReport& report, Result<Bytes> got, const Bytes& whole,
+               const std::vector<std::size_t>& rows, std::string_view part) const {
+    if (!got) return report.fail(fmt::format("{}: {}", part, got.error().message));
+    const std::size_t row_bytes =
+        static_cast<std::size_t>(problem_.heads()) * problem_.head_dim() * element_bytes(problem_);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const auto a = std::span(*got).subspan(i * row_bytes, row_bytes);
+      const auto b = std::span(whole).subspan(rows[i] * row_bytes, row_bytes);
+      report.comparisons += row_bytes / element_bytes(problem_);
+      const auto at = std::mismatch(a.begin(), a.end(), b.begin()).first - a.begin();
+      if (static_cast<std::size_t>(at) == row_bytes) continue;
+      report.fail(fmt::format("{}: other bits, first at {}", part,
+                              place_of(rows[i] * row_bytes + static_cast<std::size_t>(at))));
+    }
+  }
+
+  std::vector<std::size_t> all_rows() const {
+    std::vector<std::size_t> rows(problem_.recipe.rows.size());
+    std::iota(rows.begin(), rows.end(), std::size_t{0});
+    return rows;
+  }
+
+  void variants(GateReport& report, const Bytes& out, const std::vector<std::size_t>& all) const {
+    const auto as = [&](const SparseRowsShape& shape, const specializer::Variant& variant,
+                        std::string_view part) {
+      auto kernel = Kernel::load(kernel_.bench(), shape, variant);
+      if (!kernel && kernel.error().code == ErrorCode::kLimitExceeded) {
+        report.notes.push_back(fmt::format("{}: {}", part, kernel.error().message));
+        return;
+      }
+      if (!kernel) return report.fail(fmt::format("{}: {}", part, kernel.error().message));
+      Problem problem = problem_;
+      problem.recipe.shape = shape;
+      compare(report, kernel->run(problem), out, all, part);
+    };
+    as(kernel_.shape(), {"", Switch::kOn}, "the generic kernel");
+    SparseRowsShape other = kernel_.shape();
+    other.kv_layout = kernel_.shape().kv_layout.kind == KvLayoutKind::kLinear
+                          ? KvLayout{KvLayoutKind::kPaged, 16}
+                          : KvLayout{};
+    as(other, {}, "another layout");
+  }
+
   void try_plant(GateReport& report, const Problem& planted, const Bytes& clean,
                  const GateOptions& options, const std::string& part) const {
     auto out = kernel_.run(planted);
@@ -230,42 +246,6 @@ class SparseRowsTrial final : public Trial {
       if (differs(planted.k, problem_.k, at) || differs(planted.v, problem_.v, at)) return true;
     }
     return false;
-  }
-
-  /// Every P is 1 and V holds integers, whose sums fp32 holds: the output is the exact quotient's
-  /// rounding. An f16 accumulator would overflow where a row sees its first 600 keys of one sign
-  /// before the others, and a bf16 one would lose every third unit.
-  void sums(GateReport& report) const {
-    Recipe recipe = problem_.recipe;
-    recipe.values = Values::kUnit;
-    const Problem unit = make_problem(recipe);
-    auto out = kernel_.run(unit);
-    if (!out) return report.fail(out.error().message);
-    for (std::size_t row = 0; row < recipe.rows.size(); ++row) {
-      const std::vector<std::int32_t> keys = unit.keys(row);
-      for (std::int32_t head = 0; head < unit.heads(); ++head) {
-        const std::int32_t kv_head = head / static_cast<std::int32_t>(recipe.shape.gqa_ratio);
-        for (std::size_t i = 0; i < unit.head_dim(); ++i) {
-          double sum = 0;
-          for (const std::int32_t key : keys) {
-            sum +=
-                static_cast<double>(unit.v[unit.kv_at(recipe.rows[row].stream, key, kv_head) + i]);
-          }
-          const float quotient =
-              keys.empty() ? 0.0F : static_cast<float>(sum) / static_cast<float>(keys.size());
-          const double want =
-              recipe.shape.q_dtype == QueryDtype::kF32
-                  ? static_cast<double>(quotient)
-                  : value_of(round_to(static_cast<double>(quotient), recipe.shape.dtype),
-                             recipe.shape.dtype);
-          ++report.comparisons;
-          const double got = output_at(unit, *out, unit.q_at(row, head) + i);
-          if (got == want) continue;
-          report.fail(fmt::format("row {} head {} dim {}: {}, not {}", row, head, i, got, want));
-          return;
-        }
-      }
-    }
   }
 
   Kernel kernel_;

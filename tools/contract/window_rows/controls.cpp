@@ -136,8 +136,7 @@ constexpr PlantedFault kFaults[] = {
     {"whole_block_rerun", "one non-finite output re-runs every head of its block in float64",
      kTile64Ex2, kDecode, Needs::kWindow, Gate::kNonFinite,
      "beside sums that cancel, nearly every output of a neighbour has other bits in float64; a "
-     "fold "
-     "by a second kernel has one head a block and no neighbour, the two other folds show it"},
+     "fold by a second kernel has one head a block and no neighbour, the two other folds show it"},
     {"sink_left_out", kSinkLeftOut, kTile64Ex2, kDecode, Needs::kSinks, Gate::kShapes,
      kShortOfSink},
     {"page_off_by_one", kNextPage, kTile64Ex2, kDecode, Needs::kPages, Gate::kShapes, kOtherKeys},

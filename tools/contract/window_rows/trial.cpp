@@ -32,22 +32,14 @@ class WindowRowsTrial final : public Trial {
                        element % dims);
   }
 
-  GateReport run_gate(Gate gate, const GateOptions& options) override {
-    const GateInput input{&kernel_, &spec_, options};
-    switch (gate) {
-      case Gate::kNonFinite:
-        return gate_nonfinite(input);
-      case Gate::kShapes:
-        return gate_shapes(input);
-      case Gate::kSums:
-        return gate_sums(input);
-      case Gate::kRepeat:
-        break;
-    }
-    GateReport other;
-    other.gate = gate;
-    other.fail(fmt::format("the {} gate is not the family's", name_of(gate)));
-    return other;
+  void nonfinite(GateReport& report, const GateOptions& options) override {
+    report = gate_nonfinite({&kernel_, &spec_, options});
+  }
+  void shapes(GateReport& report, const GateOptions& options) override {
+    report = gate_shapes({&kernel_, &spec_, options});
+  }
+  void sums(GateReport& report, const GateOptions& options) override {
+    report = gate_sums({&kernel_, &spec_, options});
   }
 
  private:
