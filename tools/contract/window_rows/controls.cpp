@@ -2,23 +2,18 @@
 
 #include <fmt/core.h>
 
+#include <optional>
+#include <span>
 #include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "specializer/window_rows/shape.hpp"
 #include "tools/contract/window_rows/family.hpp"
 
 namespace broach::contract::window_rows {
 namespace {
-
-constexpr Arith kChunk256 = Arith::kChunk256;
-constexpr Arith kTile64 = Arith::kTile64;
-constexpr Arith kTile64Ex2 = Arith::kTile64Ex2;
-
-constexpr Arith kMma32 = Arith::kMma32;
-constexpr Form kDecode = Form::kDecode;
-constexpr Form kPrefill = Form::kPrefill;
 
 constexpr std::string_view kStartsEarly = "the window starts one key early";
 constexpr std::string_view kUnseenKey =
@@ -28,25 +23,10 @@ constexpr std::string_view kShortOfSink =
     "the denominator is short by the sink's weight, far beyond the range";
 constexpr std::string_view kNextPage = "the next page table entry is read";
 constexpr std::string_view kOtherKeys = "the page read holds other keys, or NaN";
-constexpr std::string_view kUnscaled = "a tile joins without its exponential of the maximum";
-constexpr std::string_view kFactorLeftOut =
-    "a tile's weights are off by the factor left out, far beyond the range";
-
-constexpr std::string_view kReversed = "tiles are combined from the last to the first";
-constexpr std::string_view kOrderShows =
-    "values that cancel show in which order a row's tiles were summed, however blocks share them";
-constexpr std::string_view kRounded = "P is rounded to 16 bits before anything is made of it";
-constexpr std::string_view kHighAlone = "P enters P x V as its high half alone";
-constexpr std::string_view kSixteenBits =
-    "16 bits of P miss the range of two halves wherever P is not short";
-constexpr std::string_view kOwnPosition = "rows stop at their own position";
-constexpr std::string_view kMissesImage =
-    "the rows of an image miss the keys behind them, far beyond the range";
-constexpr std::string_view kEveryRow =
-    "one non-finite output re-runs every row of its block in float64";
 constexpr std::string_view kOtherInFloat64 =
     "beside sums that cancel, nearly every output of a neighbour has other bits in float64";
-
+constexpr std::string_view kSixteenBits =
+    "16 bits of P miss the range of two halves wherever P is not short";
 constexpr std::string_view kOtherRatio =
     "query heads find their KV head as if there were one more to each";
 constexpr std::string_view kOtherHead =
@@ -58,114 +38,88 @@ constexpr std::string_view kTowardZero = "the output is rounded toward zero";
 constexpr std::string_view kValueBelow =
     "where the range holds one value, half of the outputs are the value below it";
 
-constexpr PlantedFault kFaults[] = {
-    {"window_early", kStartsEarly, kChunk256, kDecode, Needs::kWindow, Gate::kShapes, kUnseenKey},
-    {"unmasked_block", "keys behind the row's end, in its last chunk, are not masked", kChunk256,
-     kDecode, Needs::kStale, Gate::kShapes,
+/// A fault of several arithmetics and forms.
+struct Fault {
+  std::string_view name;
+  std::string_view words;
+  Needs needs;
+  Gate gate;
+  std::string_view why;
+  std::optional<Form> only = std::nullopt;  ///< The form that has it; none: both.
+};
+
+constexpr Fault kChunk256Faults[] = {
+    {"window_early", kStartsEarly, Needs::kWindow, Gate::kShapes, kUnseenKey},
+    {"unmasked_block", "keys behind the row's end, in its last chunk, are not masked",
+     Needs::kStale, Gate::kShapes,
      "cells behind a row's end hold finite values, as a reused cache does, and join its sums; NaN "
      "would be repaired by the re-run in float64"},
-    {"rescale_dropped", "chunks are combined without exp(m_c - M)", kChunk256, kDecode,
-     Needs::kWindow, Gate::kShapes,
+    {"rescale_dropped", "chunks are combined without exp(m_c - M)", Needs::kWindow, Gate::kShapes,
      "a chunk's weights are off by the factor left out, far beyond the range"},
-    {"output_toward_zero", kTowardZero, kChunk256, kDecode, Needs::kWindow, Gate::kShapes,
-     kValueBelow},
-    {"rounding_dropped", "runs are added up without a rounding between them", kChunk256, kDecode,
-     Needs::kWindow, Gate::kSums,
-     "values that cancel bring each rounding of the sums to the surface"},
-    {"ratio_off_by_one", kOtherRatio, kChunk256, kDecode, Needs::kWindow, Gate::kShapes,
-     kOtherHead},
-    {"rerun_dropped", kNotAgain, kChunk256, kDecode, Needs::kWindow, Gate::kNonFinite,
-     kInfiniteInFloat64},
-    {"whole_block_rerun", "a non-finite output re-runs its neighbours in float64 too", kChunk256,
-     kDecode, Needs::kWindow, Gate::kNonFinite, kOtherInFloat64},
-    {"sink_left_out", kSinkLeftOut, kChunk256, kDecode, Needs::kSinks, Gate::kShapes, kShortOfSink},
-    {"page_off_by_one", kNextPage, kChunk256, kDecode, Needs::kPages, Gate::kShapes, kOtherKeys},
-
-    {"window_early", kStartsEarly, kTile64, kDecode, Needs::kWindow, Gate::kShapes, kUnseenKey},
-    {"rescale_dropped", kUnscaled, kTile64, kDecode, Needs::kWindow, Gate::kShapes, kFactorLeftOut},
-    {"combine_reversed", kReversed, kTile64, kDecode, Needs::kWindow, Gate::kSums, kOrderShows},
-    {"p_rounded", kRounded, kTile64, kDecode, Needs::kP32, Gate::kShapes, kSixteenBits},
-    {"low_half_dropped", kHighAlone, kTile64, kDecode, Needs::kP32, Gate::kShapes, kSixteenBits},
-    {"whole_block_rerun", "one non-finite output re-runs every head of its block in float64",
-     kTile64, kDecode, Needs::kWindow, Gate::kNonFinite,
-     "beside sums that cancel, nearly every output of a neighbour has other bits in float64; a "
-     "combine kernel has one head a CTA and no neighbour, the two other schedules show it"},
-    {"sink_left_out", kSinkLeftOut, kTile64, kDecode, Needs::kSinks, Gate::kShapes, kShortOfSink},
-    {"page_off_by_one", kNextPage, kTile64, kDecode, Needs::kPages, Gate::kShapes, kOtherKeys},
-    {"ratio_off_by_one", kOtherRatio, kTile64, kDecode, Needs::kWindow, Gate::kShapes, kOtherHead},
-    {"output_toward_zero", kTowardZero, kTile64, kDecode, Needs::kP32, Gate::kShapes, kValueBelow},
-    {"rerun_dropped", kNotAgain, kTile64, kDecode, Needs::kWindow, Gate::kNonFinite,
-     kInfiniteInFloat64},
-
-    {"window_early", kStartsEarly, kTile64, kPrefill, Needs::kWindow, Gate::kShapes, kUnseenKey},
-    {"hi_ignored", kOwnPosition, kTile64, kPrefill, Needs::kHi, Gate::kShapes, kMissesImage},
-    {"rescale_dropped", kUnscaled, kTile64, kPrefill, Needs::kWindow, Gate::kShapes,
-     kFactorLeftOut},
-    {"combine_reversed", kReversed, kTile64, kPrefill, Needs::kWindow, Gate::kSums, kOrderShows},
-    {"p_rounded", kRounded, kTile64, kPrefill, Needs::kP32, Gate::kShapes, kSixteenBits},
-    {"low_half_dropped", kHighAlone, kTile64, kPrefill, Needs::kP32, Gate::kShapes, kSixteenBits},
-    {"whole_block_rerun", kEveryRow, kTile64, kPrefill, Needs::kWindow, Gate::kNonFinite,
-     kOtherInFloat64},
-    {"sink_left_out", kSinkLeftOut, kTile64, kPrefill, Needs::kSinks, Gate::kShapes, kShortOfSink},
-    {"page_off_by_one", kNextPage, kTile64, kPrefill, Needs::kPages, Gate::kShapes, kOtherKeys},
-    {"ratio_off_by_one", kOtherRatio, kTile64, kPrefill, Needs::kWindow, Gate::kShapes, kOtherHead},
-    {"output_toward_zero", kTowardZero, kTile64, kPrefill, Needs::kP32, Gate::kShapes, kValueBelow},
-    {"rerun_dropped", kNotAgain, kTile64, kPrefill, Needs::kWindow, Gate::kNonFinite,
-     kInfiniteInFloat64},
-
-    {"window_early", kStartsEarly, kMma32, kPrefill, Needs::kWindow, Gate::kShapes, kUnseenKey},
-    {"hi_ignored", kOwnPosition, kMma32, kPrefill, Needs::kHi, Gate::kShapes, kMissesImage},
-    {"rescale_dropped", kUnscaled, kMma32, kPrefill, Needs::kWindow, Gate::kShapes, kFactorLeftOut},
-    {"combine_reversed", kReversed, kMma32, kPrefill, Needs::kWindow, Gate::kSums, kOrderShows},
-    {"p_rounded", kRounded, kMma32, kPrefill, Needs::kP32, Gate::kShapes, kSixteenBits},
-    {"low_half_dropped", kHighAlone, kMma32, kPrefill, Needs::kP32, Gate::kShapes, kSixteenBits},
-    {"whole_block_rerun", kEveryRow, kMma32, kPrefill, Needs::kWindow, Gate::kNonFinite,
-     kOtherInFloat64},
-    {"sink_left_out", kSinkLeftOut, kMma32, kPrefill, Needs::kSinks, Gate::kShapes, kShortOfSink},
-    {"page_off_by_one", kNextPage, kMma32, kPrefill, Needs::kPages, Gate::kShapes, kOtherKeys},
-    {"ratio_off_by_one", kOtherRatio, kMma32, kPrefill, Needs::kWindow, Gate::kShapes, kOtherHead},
-    {"output_toward_zero", kTowardZero, kMma32, kPrefill, Needs::kP32, Gate::kShapes, kValueBelow},
-    {"rerun_dropped", kNotAgain, kMma32, kPrefill, Needs::kWindow, Gate::kNonFinite,
-     kInfiniteInFloat64},
-    {"window_early", kStartsEarly, kTile64Ex2, kDecode, Needs::kWindow, Gate::kShapes, kUnseenKey},
-    {"rescale_dropped", kUnscaled, kTile64Ex2, kDecode, Needs::kWindow, Gate::kShapes,
-     kFactorLeftOut},
-    {"combine_reversed", kReversed, kTile64Ex2, kDecode, Needs::kWindow, Gate::kSums, kOrderShows},
-    {"p_rounded", kRounded, kTile64Ex2, kDecode, Needs::kP32, Gate::kShapes, kSixteenBits},
-    {"low_half_dropped", kHighAlone, kTile64Ex2, kDecode, Needs::kP32, Gate::kShapes, kSixteenBits},
-    {"whole_block_rerun", "one non-finite output re-runs every head of its block in float64",
-     kTile64Ex2, kDecode, Needs::kWindow, Gate::kNonFinite,
-     "beside sums that cancel, nearly every output of a neighbour has other bits in float64; a "
-     "fold by a second kernel has one head a block and no neighbour, the two other folds show it"},
-    {"sink_left_out", kSinkLeftOut, kTile64Ex2, kDecode, Needs::kSinks, Gate::kShapes,
-     kShortOfSink},
-    {"page_off_by_one", kNextPage, kTile64Ex2, kDecode, Needs::kPages, Gate::kShapes, kOtherKeys},
-    {"ratio_off_by_one", kOtherRatio, kTile64Ex2, kDecode, Needs::kWindow, Gate::kShapes,
-     kOtherHead},
-    {"output_toward_zero", kTowardZero, kTile64Ex2, kDecode, Needs::kP32, Gate::kShapes,
-     kValueBelow},
-    {"rerun_dropped", kNotAgain, kTile64Ex2, kDecode, Needs::kWindow, Gate::kNonFinite,
-     kInfiniteInFloat64},
-    {"window_early", kStartsEarly, kTile64Ex2, kPrefill, Needs::kWindow, Gate::kShapes, kUnseenKey},
-    {"hi_ignored", kOwnPosition, kTile64Ex2, kPrefill, Needs::kHi, Gate::kShapes, kMissesImage},
-    {"rescale_dropped", kUnscaled, kTile64Ex2, kPrefill, Needs::kWindow, Gate::kShapes,
-     kFactorLeftOut},
-    {"combine_reversed", kReversed, kTile64Ex2, kPrefill, Needs::kWindow, Gate::kSums, kOrderShows},
-    {"p_rounded", kRounded, kTile64Ex2, kPrefill, Needs::kP32, Gate::kShapes, kSixteenBits},
-    {"low_half_dropped", kHighAlone, kTile64Ex2, kPrefill, Needs::kP32, Gate::kShapes,
-     kSixteenBits},
-    {"whole_block_rerun", kEveryRow, kTile64Ex2, kPrefill, Needs::kWindow, Gate::kNonFinite,
-     kOtherInFloat64},
-    {"sink_left_out", kSinkLeftOut, kTile64Ex2, kPrefill, Needs::kSinks, Gate::kShapes,
-     kShortOfSink},
-    {"page_off_by_one", kNextPage, kTile64Ex2, kPrefill, Needs::kPages, Gate::kShapes, kOtherKeys},
-    {"ratio_off_by_one", kOtherRatio, kTile64Ex2, kPrefill, Needs::kWindow, Gate::kShapes,
-     kOtherHead},
-    {"output_toward_zero", kTowardZero, kTile64Ex2, kPrefill, Needs::kP32, Gate::kShapes,
-     kValueBelow},
-    {"rerun_dropped", kNotAgain, kTile64Ex2, kPrefill, Needs::kWindow, Gate::kNonFinite,
-     kInfiniteInFloat64},
+    {"output_toward_zero", kTowardZero, Needs::kWindow, Gate::kShapes, kValueBelow},
+    {"rounding_dropped", "runs are added up without a rounding between them", Needs::kWindow,
+     Gate::kSums, "values that cancel bring each rounding of the sums to the surface"},
+    {"ratio_off_by_one", kOtherRatio, Needs::kWindow, Gate::kShapes, kOtherHead},
+    {"rerun_dropped", kNotAgain, Needs::kWindow, Gate::kNonFinite, kInfiniteInFloat64},
+    {"whole_block_rerun", "a non-finite output re-runs its neighbours in float64 too",
+     Needs::kWindow, Gate::kNonFinite, kOtherInFloat64},
+    {"sink_left_out", kSinkLeftOut, Needs::kSinks, Gate::kShapes, kShortOfSink},
+    {"page_off_by_one", kNextPage, Needs::kPages, Gate::kShapes, kOtherKeys},
 };
+
+constexpr Fault kTileFaults[] = {
+    {"window_early", kStartsEarly, Needs::kWindow, Gate::kShapes, kUnseenKey},
+    {"hi_ignored", "rows stop at their own position", Needs::kHi, Gate::kShapes,
+     "the rows of an image miss the keys behind them, far beyond the range", Form::kPrefill},
+    {"rescale_dropped", "a tile joins without its exponential of the maximum", Needs::kWindow,
+     Gate::kShapes, "a tile's weights are off by the factor left out, far beyond the range"},
+    {"combine_reversed", "tiles are combined from the last to the first", Needs::kWindow,
+     Gate::kSums,
+     "values that cancel show in which order a row's tiles were summed, however blocks share them"},
+    {"p_rounded", "P is rounded to 16 bits before anything is made of it", Needs::kP32,
+     Gate::kShapes, kSixteenBits},
+    {"low_half_dropped", "P enters P x V as its high half alone", Needs::kP32, Gate::kShapes,
+     kSixteenBits},
+    {"whole_block_rerun", "one non-finite output re-runs every head of its block in float64",
+     Needs::kWindow, Gate::kNonFinite,
+     "beside sums that cancel, nearly every output of a neighbour has other bits in float64; a "
+     "combine kernel has one head a CTA and no neighbour, the two other schedules show it",
+     Form::kDecode},
+    {"whole_block_rerun", "one non-finite output re-runs every row of its block in float64",
+     Needs::kWindow, Gate::kNonFinite, kOtherInFloat64, Form::kPrefill},
+    {"sink_left_out", kSinkLeftOut, Needs::kSinks, Gate::kShapes, kShortOfSink},
+    {"page_off_by_one", kNextPage, Needs::kPages, Gate::kShapes, kOtherKeys},
+    {"ratio_off_by_one", kOtherRatio, Needs::kWindow, Gate::kShapes, kOtherHead},
+    {"output_toward_zero", kTowardZero, Needs::kP32, Gate::kShapes, kValueBelow},
+    {"rerun_dropped", kNotAgain, Needs::kWindow, Gate::kNonFinite, kInfiniteInFloat64},
+};
+
+/// The kernels that faults are planted in.
+struct Planted {
+  Arith arith;
+  Form form;
+  std::span<const Fault> faults;
+};
+constexpr Planted kPlanted[] = {
+    {Arith::kChunk256, Form::kDecode, kChunk256Faults},
+    {Arith::kTile64, Form::kDecode, kTileFaults},
+    {Arith::kTile64, Form::kPrefill, kTileFaults},
+    {Arith::kMma32, Form::kPrefill, kTileFaults},
+    {Arith::kTile64Ex2, Form::kDecode, kTileFaults},
+    {Arith::kTile64Ex2, Form::kPrefill, kTileFaults},
+};
+
+std::vector<PlantedFault> every_fault() {
+  std::vector<PlantedFault> all;
+  for (const Planted& kernel : kPlanted) {
+    for (const Fault& fault : kernel.faults) {
+      if (fault.only.value_or(kernel.form) != kernel.form) continue;
+      all.push_back(
+          {fault.name, fault.words, kernel.arith, kernel.form, fault.needs, fault.gate, fault.why});
+    }
+  }
+  return all;
+}
 
 // Neighbours in the batch are of other streams, so that they do not see each other's keys.
 void add_decode_rows(Recipe& recipe) {
@@ -193,7 +147,10 @@ std::string kind_of(const PlantedFault& fault) {
 
 }  // namespace
 
-std::span<const PlantedFault> planted_faults() { return kFaults; }
+std::span<const PlantedFault> planted_faults() {
+  static const std::vector<PlantedFault> kFaults = every_fault();
+  return kFaults;
+}
 
 Control control_of(const PlantedFault& fault) {
   return {fault.name,  kind_of(fault),
