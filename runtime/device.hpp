@@ -19,14 +19,37 @@ namespace broach::runtime {
 /// A stream as the driver knows it (CUstream, hipStream_t); null is the device's default.
 using Stream = void*;
 
-/// One launch of a function whose only parameter is a struct passed by value.
+/// Whether the blocks of a grid run all at once, so that they may wait for each other.
+enum class GridSync : std::uint8_t { kNone, kCooperative };
+
+/// Whether a launch may start before the one in front of it in the stream has ended: programmatic
+/// dependent launch. The kernel itself then waits for what it reads.
+enum class Overlap : std::uint8_t { kNone, kProgrammatic };
+
+/// One launch of a function.
+///
+/// A function whose only parameter is a struct passed by value takes it as `params`. Any other
+/// takes `arguments`: a pointer for each parameter, in order, to a value of the parameter's type.
+///
+/// Shapes:  `grid` in blocks, `block` in threads, `cluster` in blocks; a cluster of 0 blocks is
+///          none. `arguments` count only where `params` is null.
 struct LaunchConfig {
   std::uint32_t grid[3] = {1, 1, 1};
-  std::uint32_t block_threads = 0;
+  std::uint32_t block[3] = {0, 1, 1};
   std::uint32_t dynamic_shared_bytes = 0;
   const void* params = nullptr;
   std::size_t params_bytes = 0;
   Stream stream = nullptr;
+  std::span<const void* const> arguments{};
+  std::uint32_t cluster[3] = {0, 0, 0};
+  GridSync grid_sync = GridSync::kNone;
+  Overlap overlap = Overlap::kNone;
+};
+
+/// A variable of a loaded binary: a __constant__ or a __device__ one at global scope.
+struct Symbol {
+  void* address = nullptr;  ///< On the device.
+  std::size_t bytes = 0;
 };
 
 /// A tensor of 16-bit elements for the tensor copy engine, the fastest dim first.
@@ -51,6 +74,8 @@ struct TensorMap {
 class Function {
  public:
   virtual ~Function() = default;
+  /// Errors:  kUnsupported naming what the device lacks (clusters, overlap, grid-wide waits);
+  ///          kDriver with the whole launch in words.
   virtual Result<void> launch(const LaunchConfig& config) const = 0;
   /// What the live device says of it.
   virtual Result<LaunchLimits> live_limits() const = 0;
@@ -66,6 +91,18 @@ class Module {
   virtual ~Module() = default;
   /// Errors:  kNotFound naming the function.
   virtual Result<const Function*> function(std::string_view name) = 0;
+
+  /// Where a variable lies, by its name in the binary: as written, at global scope.
+  ///
+  /// Errors:  kNotFound naming the variable; a compiler leaves out one that nothing uses.
+  virtual Result<Symbol> symbol(std::string_view name);
+
+  /// Writes bytes to the start of a variable, in the stream's order. The bytes may go once this
+  /// returns, but for a stream that captures: its graph reads them at each launch.
+  ///
+  /// Errors:  symbol's; kInvalidArgument when the variable is smaller.
+  virtual Result<void> set_symbol(std::string_view name, std::span<const std::byte> bytes,
+                                  Stream stream);
 };
 
 /// A chip that launches kernels, or the host standing in for one.

@@ -20,6 +20,20 @@ namespace broach::runtime {
 std::string words_of_launch(std::string_view function, const LaunchConfig& config,
                             std::string_view chip);
 
+/// The parameters as a driver takes them: `one` is room for a pointer to the struct, where there is
+/// one. Null for a function without parameters.
+inline void** driver_params(const LaunchConfig& config, void*& one) noexcept {
+  if (config.params == nullptr) return const_cast<void**>(config.arguments.data());
+  one = const_cast<void*>(config.params);
+  return &one;
+}
+
+/// kNotFound naming a variable.
+Error no_symbol(std::string_view name);
+
+/// Errors:  kInvalidArgument with both sizes when the variable is smaller than `bytes`.
+Result<void> check_symbol_bytes(std::string_view name, const Symbol& symbol, std::size_t bytes);
+
 /// The function of that name among a module's.
 ///
 /// Errors:  kNotFound naming it.

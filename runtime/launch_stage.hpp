@@ -27,7 +27,7 @@ struct LaunchStage {
     config.grid[0] = x;
     config.grid[1] = y;
     config.grid[2] = z;
-    config.block_threads = block_threads;
+    config.block[0] = block_threads;
     config.dynamic_shared_bytes = dynamic_shared_bytes;
     config.params = &params;
     config.params_bytes = sizeof params;

@@ -14,6 +14,12 @@ bool refuses_binary(Status status) noexcept {
          status == kInvalidSource;
 }
 
+/// Whether the launch needs more than cuLaunchKernel takes.
+bool is_extended(const LaunchConfig& config) noexcept {
+  return config.cluster[0] != 0 || config.grid_sync != GridSync::kNone ||
+         config.overlap != Overlap::kNone;
+}
+
 }  // namespace
 
 Result<void> CudaFunction::launch(const LaunchConfig& config) const {
@@ -24,13 +30,69 @@ Result<void> CudaFunction::launch(const LaunchConfig& config) const {
     // The driver takes a library's kernel wherever it takes a function.
     const FunctionHandle function =
         scope.primary() ? function_ : reinterpret_cast<FunctionHandle>(kernel_);
-    void* params[] = {const_cast<void*>(config.params)};
-    status = cu.launch_kernel(function, config.grid[0], config.grid[1], config.grid[2],
-                              config.block_threads, 1, 1, config.dynamic_shared_bytes,
-                              static_cast<StreamHandle>(config.stream), params, nullptr);
+    void* one = nullptr;
+    void** const params = driver_params(config, one);
+    if (is_extended(config)) {
+      if (cu.launch_kernel_ex == nullptr) return too_old_for(config);
+      status = launch_extended(function, config, params);
+    } else {
+      status = cu.launch_kernel(function, config.grid[0], config.grid[1], config.grid[2],
+                                config.block[0], config.block[1], config.block[2],
+                                config.dynamic_shared_bytes,
+                                static_cast<StreamHandle>(config.stream), params, nullptr);
+    }
   }
   if (status == kSuccess) return {};
   return driver_error(cu, status, words_of_launch(name_, config, chip_->name));
+}
+
+Error CudaFunction::too_old_for(const LaunchConfig& config) const {
+  return Error{ErrorCode::kUnsupported,
+               words_of_launch(name_, config, chip_->name) +
+                   " needs cuLaunchKernelEx, which the driver has since CUDA 11.8",
+               {}};
+}
+
+Status CudaFunction::launch_extended(FunctionHandle function, const LaunchConfig& config,
+                                     void** params) const {
+  std::array<LaunchAttribute, 3> attributes{};
+  unsigned count = 0;
+  if (config.cluster[0] != 0) {
+    LaunchAttribute& attribute = attributes[count++];
+    attribute.id = LaunchAttributeId::kClusterDims;
+    for (int i = 0; i < 3; ++i) attribute.cluster[i] = config.cluster[i];
+    // Clusters of more than 8 blocks run on some chips only: the driver wants to be told.
+    const std::uint64_t blocks = std::uint64_t{config.cluster[0]} * config.cluster[1];
+    if (blocks > 8 || blocks * config.cluster[2] > 8) {
+      std::call_once(large_clusters_, [this] { allow_large_clusters(); });
+    }
+  }
+  if (config.grid_sync == GridSync::kCooperative) {
+    LaunchAttribute& attribute = attributes[count++];
+    attribute.id = LaunchAttributeId::kCooperative;
+    attribute.on = 1;
+  }
+  if (config.overlap == Overlap::kProgrammatic) {
+    LaunchAttribute& attribute = attributes[count++];
+    attribute.id = LaunchAttributeId::kProgrammaticOverlap;
+    attribute.on = 1;
+  }
+  const ExtendedLaunch launch{{config.grid[0], config.grid[1], config.grid[2]},
+                              {config.block[0], config.block[1], config.block[2]},
+                              config.dynamic_shared_bytes,
+                              static_cast<StreamHandle>(config.stream),
+                              attributes.data(),
+                              count};
+  return chip_->driver->launch_kernel_ex(&launch, function, params, nullptr);
+}
+
+// A refusal shows as that of the launch, whose words say more.
+void CudaFunction::allow_large_clusters() const {
+  const Driver& cu = *chip_->driver;
+  cu.function_set_attribute(function_, FunctionAttribute::kLargeClusters, 1);
+  if (kernel_ != nullptr) {
+    cu.kernel_set_attribute(FunctionAttribute::kLargeClusters, 1, kernel_, chip_->device);
+  }
 }
 
 Result<LaunchLimits> CudaFunction::live_limits() const {
@@ -167,6 +229,44 @@ CudaModule::~CudaModule() {
 
 Result<const Function*> CudaModule::function(std::string_view name) {
   return function_named(functions_, name);
+}
+
+// In the context that is current: a library has its variables once a context.
+Result<Symbol> CudaModule::find_symbol(std::string_view name) const {
+  const Driver& cu = *chip_->driver;
+  const std::string text(name);
+  DevicePointer memory = 0;
+  std::size_t bytes = 0;
+  const Status status = library_ != nullptr
+                            ? cu.library_get_global(&memory, &bytes, library_, text.c_str())
+                            : cu.module_get_global(&memory, &bytes, module_, text.c_str());
+  if (status == kNotFoundStatus) return no_symbol(name);
+  if (status != kSuccess) return driver_error(cu, status, "finding the variable " + text);
+  return Symbol{reinterpret_cast<void*>(memory), bytes};
+}
+
+Result<Symbol> CudaModule::symbol(std::string_view name) {
+  const ContextScope scope(*chip_);
+  if (scope.status() != kSuccess) {
+    return driver_error(*chip_->driver, scope.status(), "entering the context");
+  }
+  return find_symbol(name);
+}
+
+Result<void> CudaModule::set_symbol(std::string_view name, std::span<const std::byte> bytes,
+                                    Stream stream) {
+  const Driver& cu = *chip_->driver;
+  const ContextScope scope(*chip_);
+  if (scope.status() != kSuccess) return driver_error(cu, scope.status(), "entering the context");
+  auto found = find_symbol(name);
+  if (!found) return found.error();
+  if (auto fits = check_symbol_bytes(name, *found, bytes.size()); !fits) return fits;
+  const Status status =
+      cu.copy_to_device_async(reinterpret_cast<DevicePointer>(found->address), bytes.data(),
+                              bytes.size(), static_cast<StreamHandle>(stream));
+  if (status == kSuccess) return {};
+  return driver_error(cu, status,
+                      fmt::format("copying {} bytes to the variable {}", bytes.size(), name));
 }
 
 }  // namespace broach::runtime::cuda

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,10 +29,15 @@ class CudaFunction final : public Function {
   Result<void> allow_dynamic_shared();
 
  private:
+  Status launch_extended(FunctionHandle function, const LaunchConfig& config, void** params) const;
+  void allow_large_clusters() const;
+  Error too_old_for(const LaunchConfig& config) const;
+
   std::shared_ptr<const Chip> chip_;
   std::string name_;
   FunctionHandle function_;
   KernelHandle kernel_;
+  mutable std::once_flag large_clusters_;
 };
 
 /// A cubin loaded from memory.
@@ -50,11 +56,15 @@ class CudaModule final : public Module {
   CudaModule& operator=(const CudaModule&) = delete;
 
   Result<const Function*> function(std::string_view name) override;
+  Result<Symbol> symbol(std::string_view name) override;
+  Result<void> set_symbol(std::string_view name, std::span<const std::byte> bytes,
+                          Stream stream) override;
 
  private:
   explicit CudaModule(std::shared_ptr<const Chip> chip) noexcept : chip_(std::move(chip)) {}
   Status open(const void* image, std::string& log);
   Result<void> resolve(const std::string& name);
+  Result<Symbol> find_symbol(std::string_view name) const;
 
   std::shared_ptr<const Chip> chip_;
   LibraryHandle library_ = nullptr;

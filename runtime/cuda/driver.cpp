@@ -44,14 +44,18 @@ const char* fill(const DriverLibrary& library, Driver& driver) {
   required("cuMemFree_v2", driver.memory_free);
   required("cuMemcpyHtoD_v2", driver.copy_to_device);
   required("cuMemcpyDtoH_v2", driver.copy_to_host);
+  required("cuMemcpyHtoDAsync_v2", driver.copy_to_device_async);
+  required("cuModuleGetGlobal_v2", driver.module_get_global);
 
   const bool libraries = points.optional("cuLibraryLoadData", driver.library_load) &&
                          points.optional("cuLibraryUnload", driver.library_unload) &&
                          points.optional("cuLibraryGetKernel", driver.library_get_kernel) &&
+                         points.optional("cuLibraryGetGlobal", driver.library_get_global) &&
                          points.optional("cuKernelGetFunction", driver.kernel_get_function) &&
                          points.optional("cuKernelSetAttribute", driver.kernel_set_attribute);
   if (!libraries) driver.kernel_set_attribute = nullptr;
   points.optional("cuTensorMapEncodeTiled", driver.tensor_map_encode);
+  points.optional("cuLaunchKernelEx", driver.launch_kernel_ex);
   return points.missing();
 }
 

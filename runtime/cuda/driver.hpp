@@ -42,7 +42,36 @@ enum class FunctionAttribute : int {
   kLocalBytes = 3,
   kRegisters = 4,
   kMaxDynamicShared = 8,
+  kLargeClusters = 13,
 };
+
+/// cuLaunchKernelEx's attributes and configuration, as cuda.h has them since CUDA 11.8.
+enum class LaunchAttributeId : int {
+  kCooperative = 2,
+  kClusterDims = 4,
+  kProgrammaticOverlap = 6,
+};
+
+struct LaunchAttribute {
+  LaunchAttributeId id;
+  int padding;
+  union {
+    unsigned long long room[8];
+    unsigned cluster[3];
+    int on;
+  };
+};
+static_assert(sizeof(LaunchAttribute) == 72);
+
+struct ExtendedLaunch {
+  unsigned grid[3];
+  unsigned block[3];
+  unsigned dynamic_shared_bytes;
+  StreamHandle stream;
+  LaunchAttribute* attributes;
+  unsigned attribute_count;
+};
+static_assert(sizeof(ExtendedLaunch) == 56);
 
 enum class DeviceAttribute : int {
   kMultiprocessors = 16,
@@ -97,6 +126,14 @@ struct Driver {
   Status (*memory_free)(DevicePointer memory);
   Status (*copy_to_device)(DevicePointer to, const void* from, std::size_t bytes);
   Status (*copy_to_host)(void* to, DevicePointer from, std::size_t bytes);
+  Status (*copy_to_device_async)(DevicePointer to, const void* from, std::size_t bytes,
+                                 StreamHandle stream);
+  Status (*module_get_global)(DevicePointer* memory, std::size_t* bytes, ModuleHandle module,
+                              const char* name);
+
+  // Since CUDA 11.8; null before.
+  Status (*launch_kernel_ex)(const ExtendedLaunch* launch, FunctionHandle function, void** params,
+                             void** extra);
 
   // Since CUDA 12.0; null before. A library's kernels belong to the device, not to one context, so
   // they also launch in a context of the engine's own.
@@ -105,6 +142,8 @@ struct Driver {
                          void** library_values, unsigned library_options);
   Status (*library_unload)(LibraryHandle library);
   Status (*library_get_kernel)(KernelHandle* kernel, LibraryHandle library, const char* name);
+  Status (*library_get_global)(DevicePointer* memory, std::size_t* bytes, LibraryHandle library,
+                               const char* name);
   Status (*kernel_get_function)(FunctionHandle* function, KernelHandle kernel);
   Status (*kernel_set_attribute)(FunctionAttribute attribute, int value, KernelHandle kernel,
                                  DeviceOrdinal device);

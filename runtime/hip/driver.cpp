@@ -37,6 +37,9 @@ const char* fill(const DriverLibrary& library, Driver& driver) {
   required("hipFree", driver.memory_free);
   required("hipMemcpyHtoD", driver.copy_to_device);
   required("hipMemcpyDtoH", driver.copy_to_host);
+  required("hipMemcpyHtoDAsync", driver.copy_to_device_async);
+  required("hipModuleGetGlobal", driver.module_get_global);
+  points.optional("hipModuleLaunchCooperativeKernel", driver.launch_cooperative);
   return points.missing();
 }
 

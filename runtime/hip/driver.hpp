@@ -64,6 +64,16 @@ struct Driver {
   Status (*memory_free)(void* memory);
   Status (*copy_to_device)(void* to, const void* from, std::size_t bytes);
   Status (*copy_to_host)(void* to, const void* from, std::size_t bytes);
+  Status (*copy_to_device_async)(void* to, const void* from, std::size_t bytes,
+                                 StreamHandle stream);
+  Status (*module_get_global)(void** memory, std::size_t* bytes, ModuleHandle module,
+                              const char* name);
+
+  // Since ROCm 5.5; null before.
+  Status (*launch_cooperative)(FunctionHandle function, unsigned grid_x, unsigned grid_y,
+                               unsigned grid_z, unsigned block_x, unsigned block_y,
+                               unsigned block_z, unsigned dynamic_shared_bytes, StreamHandle stream,
+                               void** params);
 
   std::string words(Status status) const;
 

@@ -50,6 +50,8 @@ class HipFunction final : public Function {
   const std::string& name() const noexcept { return name_; }
 
  private:
+  Result<void> check_supported(const LaunchConfig& config) const;
+
   std::shared_ptr<const Chip> chip_;
   std::string name_;
   FunctionHandle function_;
@@ -69,10 +71,14 @@ class HipModule final : public Module {
   HipModule& operator=(const HipModule&) = delete;
 
   Result<const Function*> function(std::string_view name) override;
+  Result<Symbol> symbol(std::string_view name) override;
+  Result<void> set_symbol(std::string_view name, std::span<const std::byte> bytes,
+                          Stream stream) override;
 
  private:
   HipModule(std::shared_ptr<const Chip> chip, std::span<const std::byte> binary)
       : chip_(std::move(chip)), image_(binary.begin(), binary.end()) {}
+  Result<Symbol> find_symbol(std::string_view name) const;
 
   std::shared_ptr<const Chip> chip_;
   std::vector<std::byte> image_;

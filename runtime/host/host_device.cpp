@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "kernel_src/host/abi.h"
+#include "runtime/gpu_function.hpp"
 #include "runtime/host/host_module.hpp"
 #include "runtime/host/processor.hpp"
 #include "runtime/host/workers.hpp"
@@ -32,9 +34,9 @@ class HostFunction final : public Function {
     host::BlockLaunch launch;
     launch.function = kernel_.name;
     launch.entry = kernel_.entry;
-    launch.params = config.params;
+    launch.params = config.params != nullptr ? config.params : config.arguments[0];
     for (int i = 0; i < 3; ++i) launch.grid[i] = config.grid[i];
-    launch.block_threads = config.block_threads;
+    launch.block_threads = kernel_.record->block_threads;
     launch.static_shared_bytes = kernel_.record->static_shared_bytes;
     launch.dynamic_shared_bytes = config.dynamic_shared_bytes;
     return workers_->run(launch);
@@ -60,15 +62,9 @@ class HostFunction final : public Function {
       return refuse(fmt::format("has an empty grid: {} x {} x {}", config.grid[0], config.grid[1],
                                 config.grid[2]));
     }
-    if (config.block_threads != record.block_threads) {
-      return refuse(fmt::format("has blocks of {} threads; it was compiled for {}",
-                                config.block_threads, record.block_threads));
-    }
-    if (config.params == nullptr || config.params_bytes != record.params_bytes) {
-      return refuse(fmt::format("gets {} bytes of parameters; it takes {}",
-                                config.params == nullptr ? 0 : config.params_bytes,
-                                record.params_bytes));
-    }
+    if (auto fits = check_block(config); !fits) return fits;
+    if (auto fits = check_params(config); !fits) return fits;
+    if (auto fits = check_kind(config); !fits) return fits;
     const std::uint64_t shared =
         std::uint64_t{record.static_shared_bytes} + config.dynamic_shared_bytes;
     if (shared > max_shared_bytes_) {
@@ -77,6 +73,44 @@ class HostFunction final : public Function {
                                kernel_.name, shared, max_shared_bytes_),
                    {}};
     }
+    return {};
+  }
+
+  Result<void> check_block(const LaunchConfig& config) const {
+    const unsigned flat[3] = {kernel_.record->block_threads, 1, 1};
+    const unsigned(&block)[3] = kernel_.geometry != nullptr ? kernel_.geometry->block : flat;
+    if (std::equal(std::begin(block), std::end(block), std::begin(config.block))) return {};
+    const auto words = [](const auto& dims) {
+      return dims[1] == 1 && dims[2] == 1 ? fmt::format("{}", dims[0])
+                                          : fmt::format("{} x {} x {}", dims[0], dims[1], dims[2]);
+    };
+    return refuse(fmt::format("has blocks of {} threads; it was compiled for {}",
+                              words(config.block), words(block)));
+  }
+
+  Result<void> check_params(const LaunchConfig& config) const {
+    const std::uint32_t takes = kernel_.record->params_bytes;
+    if (config.params == nullptr && !config.arguments.empty()) {
+      if (config.arguments.size() == 1 && config.arguments[0] != nullptr) return {};
+      return refuse(
+          fmt::format("gets {} arguments; a kernel on the host takes one struct of {} "
+                      "bytes",
+                      config.arguments.size(), takes));
+    }
+    if (config.params != nullptr && config.params_bytes == takes) return {};
+    return refuse(fmt::format("gets {} bytes of parameters; it takes {}",
+                              config.params == nullptr ? 0 : config.params_bytes, takes));
+  }
+
+  /// A launch that may overlap the one before need not: here none does.
+  Result<void> check_kind(const LaunchConfig& config) const {
+    const auto lacks = [&](const char* what) {
+      return Error{ErrorCode::kUnsupported,
+                   fmt::format("a launch of {} {}; the host has none of that", kernel_.name, what),
+                   {}};
+    };
+    if (config.cluster[0] != 0) return lacks("wants clusters of blocks");
+    if (config.grid_sync != GridSync::kNone) return lacks("wants grid-wide waits");
     return {};
   }
 
@@ -107,6 +141,21 @@ class HostModule final : public Module {
     return Error{ErrorCode::kNotFound,
                  fmt::format("the module was not loaded with a function {}", name),
                  {}};
+  }
+
+  Result<Symbol> symbol(std::string_view name) override {
+    const host::HostVariable found = object_->variable(name);
+    if (found.address == nullptr) return no_symbol(name);
+    return Symbol{found.address, found.bytes};
+  }
+
+  Result<void> set_symbol(std::string_view name, std::span<const std::byte> bytes,
+                          Stream) override {
+    auto found = symbol(name);
+    if (!found) return found.error();
+    if (auto fits = check_symbol_bytes(name, *found, bytes.size()); !fits) return fits;
+    if (!bytes.empty()) std::memcpy(found->address, bytes.data(), bytes.size());
+    return {};
   }
 
  private:

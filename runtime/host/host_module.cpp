@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <link.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -119,9 +120,36 @@ Result<std::unique_ptr<HostObject>> HostObject::load(std::span<const std::byte> 
                                name, record->abi_version, BROACH_HOST_ABI_VERSION),
                    {}};
     }
-    object->kernels_.push_back({name, record, reinterpret_cast<BroachHostEntry>(entry)});
+    const auto* geometry = static_cast<const BroachLaunchGeometry*>(
+        dlsym(object->handle_, (BROACH_GEOMETRY_PREFIX + name).c_str()));
+    if (geometry != nullptr && (geometry->magic != BROACH_GEOMETRY_MAGIC ||
+                                geometry->version != BROACH_GEOMETRY_VERSION)) {
+      return Error{ErrorCode::kDamaged,
+                   fmt::format("the kernel {} states its geometry in version {} with magic {:#x}; "
+                               "this build reads {} and {:#x}",
+                               name, geometry->version, geometry->magic, BROACH_GEOMETRY_VERSION,
+                               BROACH_GEOMETRY_MAGIC),
+                   {}};
+    }
+    object->kernels_.push_back({name, record, reinterpret_cast<BroachHostEntry>(entry), geometry});
   }
   return object;
+}
+
+HostVariable HostObject::variable(std::string_view name) const {
+  void* const address = dlsym(handle_, std::string(name).c_str());
+  if (address == nullptr) return {};
+  // The object's own symbols: the loader would go on to the libraries that it needs.
+  Dl_info info{}, own{};
+  void* symbol = nullptr;
+  if (kernels_.empty() || dladdr1(address, &info, &symbol, RTLD_DL_SYMENT) == 0 ||
+      dladdr(reinterpret_cast<const void*>(kernels_[0].record), &own) == 0 ||
+      info.dli_fbase != own.dli_fbase || symbol == nullptr) {
+    return {};
+  }
+  const auto& entry = *static_cast<const ElfW(Sym)*>(symbol);
+  if (ELF64_ST_TYPE(entry.st_info) != STT_OBJECT) return {};
+  return {address, static_cast<std::size_t>(entry.st_size)};
 }
 
 HostObject::~HostObject() {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "broach/result.hpp"
+#include "kernel_src/broach/launch_geometry.h"
 #include "kernel_src/host/abi.h"
 
 namespace broach::runtime::host {
@@ -17,6 +18,13 @@ struct HostKernel {
   std::string name;
   const BroachHostRecord* record = nullptr;
   BroachHostEntry entry = nullptr;
+  const BroachLaunchGeometry* geometry = nullptr;  ///< Null where the kernel states none.
+};
+
+/// A variable that an object exports.
+struct HostVariable {
+  void* address = nullptr;
+  std::size_t bytes = 0;
 };
 
 /// A shared object of host-compiled kernels, loaded from bytes.
@@ -38,6 +46,9 @@ class HostObject {
   HostObject& operator=(const HostObject&) = delete;
 
   std::span<const HostKernel> kernels() const noexcept { return kernels_; }
+
+  /// A variable by name; a null address where the object exports none of it.
+  HostVariable variable(std::string_view name) const;
 
  private:
   HostObject() = default;

@@ -80,7 +80,7 @@ Result<void> Functions::launch(Step step, std::uint64_t x, std::uint64_t y, cons
   LaunchConfig config;
   config.grid[0] = static_cast<std::uint32_t>(x);
   config.grid[1] = static_cast<std::uint32_t>(y);
-  config.block_threads = of_step.block_threads;
+  config.block[0] = of_step.block_threads;
   config.dynamic_shared_bytes = of_step.dynamic_shared_bytes;
   config.params = params;
   config.params_bytes = bytes;

@@ -244,7 +244,7 @@ class Probe {
     const ProbeParams params{memory[0], memory[1], memory[2], memory[3]};
     runtime::LaunchConfig config;
     config.grid[0] = static_cast<std::uint32_t>(batch.blocks()) * 32 / unit_.block_threads;
-    config.block_threads = unit_.block_threads;
+    config.block[0] = unit_.block_threads;
     config.dynamic_shared_bytes = unit_.dynamic_shared_bytes;
     config.params = &params;
     config.params_bytes = sizeof params;

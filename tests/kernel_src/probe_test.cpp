@@ -73,7 +73,7 @@ struct Probe {
     const BroachProbe params{static_cast<BroachProbeValues*>(out), first, step};
     runtime::LaunchConfig config;
     config.grid[0] = kCount / 256;
-    config.block_threads = 256;
+    config.block[0] = 256;
     config.params = &params;
     config.params_bytes = sizeof params;
     auto function = module->function(kFunction);

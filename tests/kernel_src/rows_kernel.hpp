@@ -111,7 +111,7 @@ Result<void> launch_rows(const RowsKernel& kernel, std::size_t entry, const Para
   config.grid[0] = x;
   config.grid[1] = y;
   config.grid[2] = z;
-  config.block_threads = of.block_threads;
+  config.block[0] = of.block_threads;
   config.dynamic_shared_bytes = of.dynamic_shared_bytes;
   config.params = &params;
   config.params_bytes = sizeof params;

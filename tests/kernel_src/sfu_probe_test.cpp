@@ -95,7 +95,7 @@ class Probe {
     const ProbeParams params{static_cast<std::uint32_t*>(*memory), first, each};
     runtime::LaunchConfig config;
     config.grid[0] = blocks;
-    config.block_threads = kThreads;
+    config.block[0] = kThreads;
     config.params = &params;
     config.params_bytes = sizeof params;
     auto entry = module_->function(function);

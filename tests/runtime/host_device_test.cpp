@@ -4,15 +4,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cfenv>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <span>
 #include <string>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/support/catch.hpp"
@@ -75,7 +78,7 @@ const std::vector<std::string> kFunctions{"host_test"};
 LaunchConfig config_of(const Params& params, std::uint32_t blocks) {
   LaunchConfig config;
   config.grid[0] = blocks;
-  config.block_threads = 64;
+  config.block[0] = 64;
   config.params = &params;
   config.params_bytes = sizeof params;
   return config;
@@ -228,7 +231,7 @@ TEST_CASE("a launch that the kernel was not compiled for is refused with the num
     const auto ran = (*function)->launch(config);
     return ran ? std::string("ran") : ran.error().message;
   };
-  CHECK(message([](LaunchConfig& c) { c.block_threads = 128; }) ==
+  CHECK(message([](LaunchConfig& c) { c.block[0] = 128; }) ==
         "a launch of host_test has blocks of 128 threads; it was compiled for 64");
   CHECK(message([](LaunchConfig& c) { c.params_bytes = 12; }) ==
         "a launch of host_test gets 12 bytes of parameters; it takes 16");
@@ -237,6 +240,134 @@ TEST_CASE("a launch that the kernel was not compiled for is refused with the num
   const std::string shared = message([](LaunchConfig& c) { c.dynamic_shared_bytes = 1u << 30; });
   CHECK(shared.find("needs 1073742080 bytes of shared memory") != std::string::npos);
   CHECK(module->function("other").error().code == ErrorCode::kNotFound);
+}
+
+namespace {
+
+// Each thread of each block says where it stands; the variable is what every output starts from.
+constexpr const char* kCubeSource = R"(
+#include "broach/launch_geometry.h"
+#include "common/platform.cuh"
+struct Params { unsigned* out; };
+extern "C" __attribute__((visibility("default"))) const BroachLaunchGeometry
+    broach_geometry_cube;
+extern "C" const BroachLaunchGeometry broach_geometry_cube = {
+    BROACH_GEOMETRY_MAGIC, BROACH_GEOMETRY_VERSION, {32, 4, 2}, 0, {0, 0, 0}, {0, 0, 0}};
+__attribute__((visibility("default"))) unsigned start = 0;
+BROACH_GLOBAL(cube, 256, Params, broach::NoShared) {
+  const unsigned block =
+      (thread.block_z() * thread.grid_y() + thread.block_y()) * thread.grid_x() + thread.block_x();
+  params.out[block * 256 + thread.index()] = start + block * 256 + thread.index();
+}
+)";
+
+const std::vector<std::byte>& cube_kernel() {
+  static const std::vector<std::byte> binary = compiled("", kCubeSource);
+  return binary;
+}
+
+std::unique_ptr<Module> loaded_cube(Device& device) {
+  const std::vector<std::string> functions{"cube"};
+  auto module = device.load(cube_kernel(), functions);
+  if (!module) FAIL(module.error().message);
+  return std::move(*module);
+}
+
+LaunchConfig cube_config(const void* params) {
+  LaunchConfig config;
+  config.grid[0] = 2;
+  config.grid[1] = 3;
+  config.grid[2] = 2;
+  config.block[0] = 32;
+  config.block[1] = 4;
+  config.block[2] = 2;
+  config.params = params;
+  config.params_bytes = sizeof(void*);
+  return config;
+}
+
+}  // namespace
+
+TEST_CASE("a grid and a block of three dimensions run whole, in either form of parameters",
+          "[runtime][host_device]") {
+  const auto device = open_host_device(2);
+  const auto module = loaded_cube(*device);
+  auto function = module->function("cube");
+  REQUIRE(function);
+  std::vector<unsigned> out(12 * 256, ~0U), expected(out.size());
+  for (unsigned i = 0; i < expected.size(); ++i) expected[i] = i;
+  unsigned* const at = out.data();
+  REQUIRE((*function)->launch(cube_config(&at)));
+  CHECK((out == expected));
+
+  std::fill(out.begin(), out.end(), ~0U);
+  LaunchConfig config = cube_config(nullptr);
+  const void* const arguments[] = {&at};
+  config.arguments = arguments;
+  config.overlap = Overlap::kProgrammatic;
+  REQUIRE((*function)->launch(config));
+  CHECK((out == expected));
+}
+
+TEST_CASE("a block of another form, several arguments and what the host lacks are refused",
+          "[runtime][host_device]") {
+  const auto device = open_host_device(1);
+  const auto module = loaded_cube(*device);
+  auto function = module->function("cube");
+  REQUIRE(function);
+  std::vector<unsigned> out(12 * 256);
+  unsigned* const at = out.data();
+  const auto refusal = [&](const auto& spoil) {
+    LaunchConfig config = cube_config(&at);
+    spoil(config);
+    const auto ran = (*function)->launch(config);
+    return ran ? Error{} : ran.error();
+  };
+  CHECK(refusal([](LaunchConfig& c) { std::swap(c.block[1], c.block[2]); }).message ==
+        "a launch of cube has blocks of 32 x 2 x 4 threads; it was compiled for 32 x 4 x 2");
+  CHECK(refusal([](LaunchConfig& c) { c.block[0] = 256, c.block[1] = c.block[2] = 1; }).message ==
+        "a launch of cube has blocks of 256 threads; it was compiled for 32 x 4 x 2");
+  const void* const arguments[] = {&at, &at};
+  const Error several = refusal([&](LaunchConfig& c) {
+    c.params = nullptr;
+    c.arguments = arguments;
+  });
+  CHECK(several.code == ErrorCode::kInvalidArgument);
+  CHECK(several.message ==
+        "a launch of cube gets 2 arguments; a kernel on the host takes one struct of 8 bytes");
+  const Error cluster = refusal([](LaunchConfig& c) { c.cluster[0] = 2; });
+  CHECK(cluster.code == ErrorCode::kUnsupported);
+  CHECK(cluster.message == "a launch of cube wants clusters of blocks; the host has none of that");
+  CHECK(refusal([](LaunchConfig& c) { c.grid_sync = GridSync::kCooperative; }).code ==
+        ErrorCode::kUnsupported);
+}
+
+TEST_CASE("a host kernel's variable is found and written by name", "[runtime][host_device]") {
+  const auto device = open_host_device(1);
+  const auto module = loaded_cube(*device);
+  const auto symbol = module->symbol("start");
+  REQUIRE(symbol);
+  CHECK(symbol->bytes == sizeof(unsigned));
+  const unsigned start = 1000;
+  REQUIRE(module->set_symbol("start", std::as_bytes(std::span(&start, 1)), nullptr));
+  auto function = module->function("cube");
+  REQUIRE(function);
+  std::vector<unsigned> out(12 * 256);
+  unsigned* const at = out.data();
+  REQUIRE((*function)->launch(cube_config(&at)));
+  CHECK(out[0] == 1000);
+  CHECK(out.back() == 1000 + 12 * 256 - 1);
+
+  // Neither a name that nothing has, nor a library's, nor a function.
+  for (const char* name : {"absent", "stdout", "broach_host_entry_cube"}) {
+    const auto absent = module->symbol(name);
+    REQUIRE_FALSE(absent);
+    CHECK(absent.error().code == ErrorCode::kNotFound);
+    CHECK(absent.error().message.find(name) != std::string::npos);
+  }
+  const std::uint64_t large = 0;
+  CHECK(module->set_symbol("start", std::as_bytes(std::span(&large, 1)), nullptr).error().message ==
+        "the variable start has 4 bytes; 8 were given");
 }
 
 TEST_CASE("bytes that are no host kernel are refused with the reason", "[runtime][host_device]") {

@@ -53,7 +53,7 @@ LaunchConfig launch_of(const int& number) {
   config.grid[0] = 5;
   config.grid[1] = 8;
   config.grid[2] = 3;
-  config.block_threads = 256;
+  config.block[0] = 256;
   config.dynamic_shared_bytes = 50000;
   config.params = &number;
   config.params_bytes = sizeof number;
@@ -115,6 +115,138 @@ TEST_CASE("a launch passes everything on and leaves no context behind", "[runtim
   CHECK(cuda.current() == 0);
   module->reset();
   CHECK(cuda.fake->unloads == 1);
+  CHECK(cuda.current() == 0);
+}
+
+TEST_CASE("a launch takes a block of three dimensions and several arguments of any type",
+          "[runtime][cuda]") {
+  Fixture cuda;
+  auto device = cuda.open();
+  REQUIRE(device);
+  auto module = (*device)->load(kBinary, kNames);
+  REQUIRE(module);
+  auto part = (*module)->function("part");
+  REQUIRE(part);
+  cuda.fake->second_argument = true;
+  const int first = 42;
+  const double second = 2.5;
+  const void* const arguments[] = {&first, &second};
+  LaunchConfig config = launch_of(first);
+  config.params = nullptr;
+  config.arguments = arguments;
+  config.block[0] = 16;
+  config.block[1] = 4;
+  config.block[2] = 2;
+  REQUIRE((*part)->launch(config));
+  CHECK(cuda.fake->launched_threads == 16);
+  CHECK(cuda.fake->launched_block_y == 4);
+  CHECK(cuda.fake->launched_block_z == 2);
+  CHECK(cuda.fake->launched_first_int == 42);
+  CHECK(cuda.fake->launched_second_double == 2.5);
+  CHECK(cuda.fake->extended_launches == 0);
+}
+
+TEST_CASE("clusters, grid-wide waits and overlap reach the driver as its attributes",
+          "[runtime][cuda]") {
+  Fixture cuda;
+  auto device = cuda.open();
+  REQUIRE(device);
+  auto module = (*device)->load(kBinary, kNames);
+  REQUIRE(module);
+  auto part = (*module)->function("part");
+  REQUIRE(part);
+  const int number = 7;
+  LaunchConfig config = launch_of(number);
+  config.cluster[0] = 4;
+  config.cluster[1] = 2;
+  config.cluster[2] = 1;
+  REQUIRE((*part)->launch(config));
+  CHECK(cuda.fake->extended_launches == 1);
+  CHECK(cuda.fake->launched_cluster[0] == 4);
+  CHECK(cuda.fake->launched_cluster[1] == 2);
+  CHECK(cuda.fake->launched_cluster[2] == 1);
+  CHECK(cuda.fake->launched_cooperative == 0);
+  CHECK(cuda.fake->launched_overlap == 0);
+  CHECK(cuda.fake->launched_first_int == 7);
+  CHECK(cuda.fake->launched_grid[2] == 3);
+  CHECK(cuda.fake->launched_dynamic_shared == 50000);
+  CHECK(cuda.fake->launched_on_stream == 0x77);
+  CHECK(cuda.fake->large_clusters_allowed == 0);
+
+  config = launch_of(number);
+  config.grid_sync = GridSync::kCooperative;
+  config.overlap = Overlap::kProgrammatic;
+  REQUIRE((*part)->launch(config));
+  CHECK(cuda.fake->launched_cooperative == 1);
+  CHECK(cuda.fake->launched_overlap == 1);
+  CHECK(cuda.fake->unknown_attributes == 0);
+}
+
+TEST_CASE("a cluster of more than eight blocks is allowed once a function", "[runtime][cuda]") {
+  Fixture cuda;
+  auto device = cuda.open();
+  REQUIRE(device);
+  auto module = (*device)->load(kBinary, kNames);
+  REQUIRE(module);
+  auto part = (*module)->function("part");
+  REQUIRE(part);
+  const int number = 7;
+  LaunchConfig config = launch_of(number);
+  config.cluster[0] = 16;
+  config.cluster[1] = config.cluster[2] = 1;
+  REQUIRE((*part)->launch(config));
+  REQUIRE((*part)->launch(config));
+  CHECK(cuda.fake->large_clusters_allowed == 1);
+  CHECK(cuda.fake->kernel_large_clusters_allowed == 1);
+}
+
+TEST_CASE("a driver without extended launches names what it cannot do", "[runtime][cuda]") {
+  Fixture cuda(BROACH_FAKE_CUDA_OLD);
+  auto device = cuda.open();
+  REQUIRE(device);
+  auto module = (*device)->load(kBinary, kNames);
+  REQUIRE(module);
+  auto part = (*module)->function("part");
+  REQUIRE(part);
+  const int number = 7;
+  LaunchConfig config = launch_of(number);
+  config.grid_sync = GridSync::kCooperative;
+  const auto refused = (*part)->launch(config);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::kUnsupported);
+  CHECK(refused.error().message ==
+        "launching part with grid 5x8x3, 256 threads, grid-wide waits and 50000 bytes of dynamic "
+        "shared memory on Fake H200 needs cuLaunchKernelEx, which the driver has since CUDA 11.8");
+  CHECK(cuda.fake->launches == 0);
+}
+
+TEST_CASE("a variable is found and written by name, in the stream's order", "[runtime][cuda]") {
+  const char* const library = GENERATE(BROACH_FAKE_CUDA, BROACH_FAKE_CUDA_OLD);
+  Fixture cuda(library);
+  auto device = cuda.open();
+  REQUIRE(device);
+  auto module = (*device)->load(kBinary, kNames);
+  REQUIRE(module);
+  const auto symbol = (*module)->symbol("table");
+  REQUIRE(symbol);
+  CHECK(symbol->address == reinterpret_cast<void*>(kFakeVariable));
+  CHECK(symbol->bytes == kFakeVariableBytes);
+  const std::vector<std::byte> bytes(kFakeVariableBytes, std::byte{0x5a});
+  REQUIRE((*module)->set_symbol("table", bytes, reinterpret_cast<void*>(0x77)));
+  CHECK(cuda.fake->copied_to == kFakeVariable);
+  CHECK(cuda.fake->copied_bytes == kFakeVariableBytes);
+  CHECK(cuda.fake->copied_first == 0x5a);
+  CHECK(cuda.fake->copied_on_stream == 0x77);
+
+  const auto absent = (*module)->symbol("absent");
+  REQUIRE_FALSE(absent);
+  CHECK(absent.error().code == ErrorCode::kNotFound);
+  CHECK(absent.error().message.find("the binary has no variable absent") == 0);
+  CHECK((*module)->set_symbol("absent", bytes, nullptr).error().code == ErrorCode::kNotFound);
+  const std::vector<std::byte> more(kFakeVariableBytes + 1);
+  const auto large = (*module)->set_symbol("table", more, nullptr);
+  REQUIRE_FALSE(large);
+  CHECK(large.error().message == "the variable table has 48 bytes; 49 were given");
   CHECK(cuda.current() == 0);
 }
 

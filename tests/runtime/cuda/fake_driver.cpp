@@ -126,11 +126,12 @@ FAKE_API int cuFuncGetAttribute(int* value, int attribute, void*) {
 }
 FAKE_API int cuFuncSetAttribute(void*, int attribute, int value) {
   if (attribute == 8) fake.dynamic_shared_allowed = value;
+  if (attribute == 13) fake.large_clusters_allowed += value;
   return need_context();
 }
 FAKE_API int cuLaunchKernel(void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
-                            unsigned block_x, unsigned, unsigned, unsigned shared, void* stream,
-                            void** params, void**) {
+                            unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
+                            void* stream, void** params, void**) {
   if (const int status = need_context(); status != 0) return status;
   ++fake.launches;
   fake.launched_function = reinterpret_cast<std::uintptr_t>(function);
@@ -140,9 +141,29 @@ FAKE_API int cuLaunchKernel(void* function, unsigned grid_x, unsigned grid_y, un
   fake.launched_grid[1] = grid_y;
   fake.launched_grid[2] = grid_z;
   fake.launched_threads = block_x;
+  fake.launched_block_y = block_y;
+  fake.launched_block_z = block_z;
   fake.launched_dynamic_shared = shared;
-  std::memcpy(&fake.launched_first_int, params[0], sizeof(int));
+  if (params != nullptr) std::memcpy(&fake.launched_first_int, params[0], sizeof(int));
+  if (fake.second_argument) {
+    std::memcpy(&fake.launched_second_double, params[1], sizeof(double));
+  }
   return fake.launch_status;
+}
+FAKE_API int cuModuleGetGlobal_v2(unsigned long long* memory, std::size_t* bytes, void*,
+                                  const char* name) {
+  if (std::string_view(name) == "absent") return kNotFound;
+  *memory = kFakeVariable;
+  *bytes = kFakeVariableBytes;
+  return need_context();
+}
+FAKE_API int cuMemcpyHtoDAsync_v2(unsigned long long to, const void* from, std::size_t bytes,
+                                  void* stream) {
+  fake.copied_to = to;
+  fake.copied_bytes = bytes;
+  std::memcpy(&fake.copied_first, from, 1);
+  fake.copied_on_stream = reinterpret_cast<std::uintptr_t>(stream);
+  return need_context();
 }
 FAKE_API int cuStreamIsCapturing(void*, int* status) {
   *status = fake.capture_answer;
@@ -186,6 +207,52 @@ FAKE_API int cuKernelGetFunction(void** function, void*) {
 }
 FAKE_API int cuKernelSetAttribute(int attribute, int value, void*, int) {
   if (attribute == 8) fake.kernel_dynamic_shared_allowed = value;
+  if (attribute == 13) fake.kernel_large_clusters_allowed += value;
   return 0;
+}
+FAKE_API int cuLibraryGetGlobal(unsigned long long* memory, std::size_t* bytes, void* library,
+                                const char* name) {
+  return cuModuleGetGlobal_v2(memory, bytes, library, name);
+}
+
+namespace {
+
+// cuda.h's CUlaunchAttribute and CUlaunchConfig, spelt byte by byte.
+struct FakeAttribute {
+  int id;
+  char pad[4];
+  unsigned char value[64];
+};
+struct FakeLaunchConfig {
+  unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, shared;
+  void* stream;
+  const FakeAttribute* attributes;
+  unsigned attribute_count;
+};
+
+}  // namespace
+
+FAKE_API int cuLaunchKernelEx(const FakeLaunchConfig* config, void* function, void** params,
+                              void** extra) {
+  ++fake.extended_launches;
+  for (unsigned i = 0; i < config->attribute_count; ++i) {
+    const FakeAttribute& attribute = config->attributes[i];
+    switch (attribute.id) {
+      case 2:
+        std::memcpy(&fake.launched_cooperative, attribute.value, sizeof(int));
+        break;
+      case 4:
+        std::memcpy(fake.launched_cluster, attribute.value, sizeof fake.launched_cluster);
+        break;
+      case 6:
+        std::memcpy(&fake.launched_overlap, attribute.value, sizeof(int));
+        break;
+      default:
+        ++fake.unknown_attributes;
+    }
+  }
+  return cuLaunchKernel(function, config->grid_x, config->grid_y, config->grid_z, config->block_x,
+                        config->block_y, config->block_z, config->shared, config->stream, params,
+                        extra);
 }
 #endif

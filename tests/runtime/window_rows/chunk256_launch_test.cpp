@@ -66,7 +66,7 @@ TEST_CASE("a decode is a grid of partials and then a grid that combines them",
   CHECK(partial.config.grid[0] == 5);
   CHECK(partial.config.grid[1] == 8);
   CHECK(partial.config.grid[2] == 3);
-  CHECK(partial.config.block_threads == 256);
+  CHECK(partial.config.block[0] == 256);
   CHECK(partial.config.dynamic_shared_bytes == 1000);
   CHECK(partial.config.stream == &stream);
   CHECK(partial.params.max_partials == 5);
@@ -75,7 +75,7 @@ TEST_CASE("a decode is a grid of partials and then a grid that combines them",
   CHECK(combine.config.grid[0] == 16);
   CHECK(combine.config.grid[1] == 3);
   CHECK(combine.config.grid[2] == 1);
-  CHECK(combine.config.block_threads == 128);
+  CHECK(combine.config.block[0] == 128);
 }
 
 TEST_CASE("a plan with other entries is a defect that is named", "[runtime][chunk256]") {

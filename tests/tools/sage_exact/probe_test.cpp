@@ -157,7 +157,7 @@ class Probe {
     const ProbeParams params{memory[0], memory[1], memory[2], memory[3], count, first};
     runtime::LaunchConfig config;
     config.grid[0] = blocks;
-    config.block_threads = threads;
+    config.block[0] = threads;
     config.params = &params;
     config.params_bytes = sizeof params;
     auto found = module_->function(function);

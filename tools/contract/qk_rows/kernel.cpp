@@ -117,7 +117,7 @@ Result<std::vector<std::uint16_t>> Kernel::run(const Problem& problem, Poison po
   runtime::LaunchConfig config;
   config.grid[0] = static_cast<std::uint32_t>(p.rows);
   config.grid[1] = splits;
-  config.block_threads = entry.block_threads;
+  config.block[0] = entry.block_threads;
   config.params = &p;
   config.params_bytes = sizeof p;
   if (auto launched = (*function)->launch(config); !launched) return launched.error();

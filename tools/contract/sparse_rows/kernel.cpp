@@ -184,7 +184,7 @@ Result<std::vector<std::byte>> Kernel::run(const Problem& problem, Poison poison
     config.grid[0] = x;
     config.grid[1] = y;
     config.grid[2] = z;
-    config.block_threads = of.block_threads;
+    config.block[0] = of.block_threads;
     config.dynamic_shared_bytes = of.dynamic_shared_bytes;
     config.params = &p;
     config.params_bytes = sizeof p;
