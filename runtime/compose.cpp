@@ -57,6 +57,8 @@ specializer::CompilersOptions compilers_options(const Options& options) {
   compilers.nvrtc = options.nvrtc;
   compilers.hiprtc = options.hiprtc;
   compilers.hiprtc_prefix = options.hiprtc_prefix;
+  compilers.cuda_include = options.cuda_include;
+  compilers.hip_include = options.hip_include;
   compilers.host_compiler = options.host_compiler;
   compilers.search_path = options.search_path;
   if (!options.scratch_directory.empty()) compilers.scratch.push_back(options.scratch_directory);

@@ -140,6 +140,8 @@ Options Options::from_environment() {
   options.nvrtc = variable("BROACH_NVRTC");
   options.hiprtc = variable("BROACH_HIPRTC");
   options.hiprtc_prefix = variable("BROACH_HIPRTC_PREFIX");
+  options.cuda_include = variable("BROACH_CUDA_INCLUDE");
+  options.hip_include = variable("BROACH_HIP_INCLUDE");
   options.host_compiler = variable("BROACH_CXX");
   options.search_path = variable("PATH");
   if (options.search_path.empty()) options.search_path = kFixedSearchPath;

@@ -37,6 +37,8 @@ struct CompilersOptions {
   std::filesystem::path nvrtc;          ///< A libnvrtc file; empty: the documented search.
   std::filesystem::path hiprtc;         ///< A libamdhip64/libhiprtc file; empty: the search.
   std::filesystem::path hiprtc_prefix;  ///< A directory of unpacked packages, own loader included.
+  std::filesystem::path cuda_include;   ///< CUDA's headers; empty: beside NVRTC, usual places.
+  std::filesystem::path hip_include;    ///< ROCm's headers; empty: beside hiprtc, usual places.
   std::filesystem::path host_compiler;  ///< empty: c++, g++, clang++ on PATH.
   std::string search_path;              ///< PATH; default /usr/local/bin:/usr/bin:/bin.
   /// Where workers' private directories may be made, best first; default /tmp, /var/tmp, /dev/shm.

@@ -4,13 +4,21 @@
 
 #include <nlohmann/json.hpp>
 
+#include "specializer/options.hpp"
 #include "specializer/shape_json.hpp"
+#include "specializer/sources.hpp"
 
 namespace broach::specializer {
 
 std::string_view Family::control_needs(std::string_view /*control*/, const ServedShape& /*shape*/,
                                        const Variant& /*variant*/) const {
   return {};
+}
+
+const SourceFiles& Family::files() const noexcept { return embedded_sources(); }
+
+Result<std::vector<std::string>> Family::options(const Target& target) const {
+  return compiler_options(target);
 }
 
 Result<std::vector<Shape>> Family::manifest_shapes(const nlohmann::json& entry) const {

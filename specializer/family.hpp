@@ -15,6 +15,8 @@
 
 namespace broach::specializer {
 
+class SourceFiles;
+
 /// Faulty or generic variants of a kernel that the public interface cannot ask for.
 struct Variant {
   std::string control;            ///< Name of a planted fault, or empty.
@@ -75,6 +77,16 @@ class Family {
   /// name.
   virtual std::string_view control_needs(std::string_view control, const ServedShape& shape,
                                          const Variant& variant) const;
+
+  /// What its sources' includes resolve among: by itself the files that are embedded in the
+  /// library.
+  virtual const SourceFiles& files() const noexcept;
+
+  /// The compiler's options for a target, in the order they are passed and hashed: by itself those
+  /// of the library's own families.
+  ///
+  /// Errors:  kInvalidArgument or kUnsupported with the option, its value, and what would work.
+  virtual Result<std::vector<std::string>> options(const Target& target) const;
 
   /// Members that a manifest's entry of this family may have beside those of every entry.
   virtual std::span<const std::string_view> manifest_members() const noexcept { return {}; }

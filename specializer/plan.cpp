@@ -4,7 +4,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "specializer/options.hpp"
 #include "specializer/sources.hpp"
 
 namespace broach::specializer {
@@ -105,8 +104,10 @@ Result<Plan> plan(const ServedShape& shape, const Variant& variant) {
     if (auto fits = check_geometry(entry, target); !fits) return fits.error();
   }
   auto sources = close_over_includes(kMainName, std::move(rendered->main_source), target.vendor,
-                                     kKernelSources);
+                                     shape.family().files());
   if (!sources) return sources.error();
+  auto options = shape.family().options(target);
+  if (!options) return options.error();
 
   Plan plan;
   plan.family = shape.family().name();
@@ -114,7 +115,7 @@ Result<Plan> plan(const ServedShape& shape, const Variant& variant) {
   plan.shape_json = json_of(shape.shape(), variant);
   plan.parameters = parameters_of(shape.shape(), variant);
   plan.sources = std::move(*sources);
-  plan.options = compiler_options(target);
+  plan.options = *std::move(options);
   plan.entries = std::move(rendered->entries);
   plan.kind = kind_of(target.vendor);
   return plan;

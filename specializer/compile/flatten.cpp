@@ -6,76 +6,19 @@
 #include <string_view>
 #include <vector>
 
+#include "specializer/compile/lex_line.hpp"
+
 namespace broach::specializer::rtc {
 namespace {
 
 // Headers met under conditions are written once a meeting; this bounds what that can grow to.
 constexpr std::size_t kMaxTextBytes = std::size_t{16} << 20;
 
-// What a line starts inside of, carried from line to line.
-struct LexState {
-  bool block_comment = false;
-  std::string raw_end;  // `)delimiter"` of an open raw string, else empty.
-};
-
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f'; }
 
 std::string_view skip_space(std::string_view text) {
   while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
   return text;
-}
-
-bool ends_identifier(std::string_view text) {
-  const char c = text.empty() ? ' ' : text.back();
-  return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
-// Moves past a quoted literal that starts at `i`; stays on the line when it is not closed.
-std::size_t past_quoted(std::string_view line, std::size_t i) {
-  const char quote = line[i++];
-  while (i < line.size() && line[i] != quote) i += line[i] == '\\' ? 2U : 1U;
-  return std::min(i + 1, line.size());
-}
-
-// Follows comments and literals over one line.
-void follow(std::string_view line, LexState& state) {
-  std::size_t i = 0;
-  while (i < line.size()) {
-    if (state.block_comment) {
-      const std::size_t end = line.find("*/", i);
-      if (end == std::string_view::npos) return;
-      state.block_comment = false;
-      i = end + 2;
-    } else if (!state.raw_end.empty()) {
-      const std::size_t end = line.find(state.raw_end, i);
-      if (end == std::string_view::npos) return;
-      i = end + state.raw_end.size();
-      state.raw_end.clear();
-    } else if (line.substr(i, 2) == "//") {
-      return;
-    } else if (line.substr(i, 2) == "/*") {
-      state.block_comment = true;
-      i += 2;
-    } else if (line[i] == '"') {
-      const std::string_view before = line.substr(0, i);
-      const bool raw = before.ends_with('R') &&
-                       (!ends_identifier(before.substr(0, i - 1)) || before.ends_with("u8R") ||
-                        before.ends_with("uR") || before.ends_with("UR") || before.ends_with("LR"));
-      const std::size_t open = raw ? line.find('(', i) : std::string_view::npos;
-      if (open != std::string_view::npos) {
-        state.raw_end.assign(1, ')');
-        state.raw_end += line.substr(i + 1, open - i - 1);
-        state.raw_end += '"';
-        i = open + 1;
-      } else {
-        i = past_quoted(line, i);
-      }
-    } else if (line[i] == '\'' && !ends_identifier(line.substr(0, i))) {
-      i = past_quoted(line, i);  // A digit separator stands after a digit and is no literal.
-    } else {
-      ++i;
-    }
-  }
 }
 
 struct Directive {

@@ -24,7 +24,7 @@ constexpr const char* kFunction = "broach_probe_arithmetic";
 
 Result<specializer::Plan> probe_plan(const specializer::Target& target) {
   auto sources = specializer::close_over_includes("main.cu", "#include \"probe/arithmetic.cuh\"\n",
-                                                  target.vendor, kKernelSources);
+                                                  target.vendor, specializer::embedded_sources());
   if (!sources) return sources.error();
   specializer::Plan plan;
   plan.family = "probe";

@@ -12,6 +12,7 @@ int main() {
   std::printf("worker %s\n", options.worker.c_str());
   std::printf("nvrtc %s\n", options.nvrtc.c_str());
   std::printf("hiprtc %s %s\n", options.hiprtc.c_str(), options.hiprtc_prefix.c_str());
+  std::printf("headers %s %s\n", options.cuda_include.c_str(), options.hip_include.c_str());
   std::printf("cxx %s\n", options.host_compiler.c_str());
   std::printf("signing %s\n", options.signing_key.c_str());
   std::printf("path %s\n", options.search_path.c_str());

@@ -135,7 +135,8 @@ TEST_CASE("a privileged program believes no variable of whoever starts it",
       for (const char* name :
            {"BROACH_CACHE_DIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "HOME", "BROACH_CACHE_PATH",
             "BROACH_TRUSTED_KEYS", "BROACH_SIGNING_KEY", "BROACH_WORKER", "BROACH_NVRTC",
-            "BROACH_HIPRTC", "BROACH_HIPRTC_PREFIX", "BROACH_CXX", "BROACH_REMOTE", "PATH"}) {
+            "BROACH_HIPRTC", "BROACH_HIPRTC_PREFIX", "BROACH_CUDA_INCLUDE", "BROACH_HIP_INCLUDE",
+            "BROACH_CXX", "BROACH_REMOTE", "PATH"}) {
         setenv(name, "/planted", 1);
       }
       execl(program.c_str(), "engine", static_cast<char*>(nullptr));

@@ -25,7 +25,7 @@ Plan doubling_plan(std::string_view target_name, const std::string& value = "2.0
       "BROACH_GLOBAL(broach_doubling, 96, DoublingParams, broach::NoShared) {\n"
       "  if (thread.index() == 0) *params.x = " +
       value + ";\n}\n";
-  plan.sources = *close_over_includes("main.cu", main, plan.target.vendor, kKernelSources);
+  plan.sources = *close_over_includes("main.cu", main, plan.target.vendor, embedded_sources());
   plan.options = compiler_options(plan.target);
   plan.entries = {{"broach_doubling", 96, 0}};
   plan.kind = plan.target.vendor == Vendor::kNvidia ? ArtifactKind::kCubin

@@ -45,11 +45,11 @@ TEST_CASE("includes are found however they are spelt", "[specializer][sources]")
 TEST_CASE("a plan's sources are the main one, then all it includes by name",
           "[specializer][sources]") {
   const std::string main = "#include \"common/exp.cuh\"\nint x;\n";
-  const auto gpu = close_over_includes("main.cu", main, Vendor::kNvidia, kFiles);
+  const auto gpu = close_over_includes("main.cu", main, Vendor::kNvidia, EmbeddedSources(kFiles));
   REQUIRE(gpu);
   CHECK(names_of(*gpu) == std::vector<std::string>{"main.cu", "common/exp.cuh", "common/ops.cuh"});
   CHECK(gpu->front().bytes == main);
-  const auto host = close_over_includes("main.cu", main, Vendor::kHost, kFiles);
+  const auto host = close_over_includes("main.cu", main, Vendor::kHost, EmbeddedSources(kFiles));
   REQUIRE(host);
   CHECK(names_of(*host) ==
         std::vector<std::string>{"main.cu", "common/exp.cuh", "common/ops.cuh", "host/shim.hpp"});
@@ -57,8 +57,8 @@ TEST_CASE("a plan's sources are the main one, then all it includes by name",
 
 TEST_CASE("an include that is not embedded is named with the file that has it",
           "[specializer][sources]") {
-  const auto sources =
-      close_over_includes("main.cu", "#include \"ops.cuh\"\n", Vendor::kNvidia, kFiles);
+  const auto sources = close_over_includes("main.cu", "#include \"ops.cuh\"\n", Vendor::kNvidia,
+                                           EmbeddedSources(kFiles));
   REQUIRE_FALSE(sources);
   CHECK(sources.error().message.find("main.cu includes \"ops.cuh\"") != std::string::npos);
 }
@@ -66,13 +66,15 @@ TEST_CASE("an include that is not embedded is named with the file that has it",
 TEST_CASE("a system header is refused by its name for every vendor", "[specializer][sources]") {
   const Vendor vendor = GENERATE(Vendor::kNvidia, Vendor::kAmd, Vendor::kHost);
   const std::string include = GENERATE("<cuda_fp16.h>", "<common/ops.cuh>", "HEADER");
-  const auto refused = close_over_includes("main.cu", "#include " + include + "\n", vendor, kFiles);
+  const auto refused =
+      close_over_includes("main.cu", "#include " + include + "\n", vendor, EmbeddedSources(kFiles));
   REQUIRE_FALSE(refused);
   CHECK(refused.error().message.find("main.cu includes " + include) != std::string::npos);
 
   // Not only in the main source.
   constexpr EmbeddedFile kInner[] = {{"inner.cuh", "#if 0\n#include <cuda_fp16.h>\n#endif\n"}};
-  const auto inner = close_over_includes("main.cu", "#include \"inner.cuh\"\n", vendor, kInner);
+  const auto inner =
+      close_over_includes("main.cu", "#include \"inner.cuh\"\n", vendor, EmbeddedSources(kInner));
   REQUIRE_FALSE(inner);
   CHECK(inner.error().message.find("inner.cuh includes <cuda_fp16.h>") != std::string::npos);
 }

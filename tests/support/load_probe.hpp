@@ -36,8 +36,8 @@ inline std::unique_ptr<runtime::Module> load_probe(runtime::Device& device,
   plan.kind = plan.target.vendor == specializer::Vendor::kHost
                   ? specializer::ArtifactKind::kHostSharedObject
                   : specializer::ArtifactKind::kCubin;
-  auto sources = specializer::close_over_includes("main.cu", std::string(source),
-                                                  plan.target.vendor, kKernelSources);
+  auto sources = specializer::close_over_includes(
+      "main.cu", std::string(source), plan.target.vendor, specializer::embedded_sources());
   REQUIRE(sources);
   plan.sources = *std::move(sources);
   auto output = compilers.compile(plan);

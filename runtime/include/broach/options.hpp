@@ -50,6 +50,8 @@ struct BROACH_API Options {
   std::string nvrtc;                           ///< BROACH_NVRTC: a libnvrtc file.
   std::string hiprtc;                          ///< BROACH_HIPRTC: a hiprtc library file.
   std::string hiprtc_prefix;  ///< BROACH_HIPRTC_PREFIX: unpacked packages with their own loader.
+  std::string cuda_include;   ///< BROACH_CUDA_INCLUDE: CUDA's headers, for families' "cuda" pack.
+  std::string hip_include;    ///< BROACH_HIP_INCLUDE: ROCm's headers, for families' "hip" pack.
   std::string host_compiler;  ///< BROACH_CXX
   std::string search_path;    ///< PATH; empty: /usr/local/bin:/usr/bin:/bin
   std::string scratch_directory;  ///< TMPDIR: for compilers' temporary files, tried before others.
