@@ -98,9 +98,8 @@ std::optional<IncludeDirective> directive_on(std::string_view text, std::size_t 
   at = past_blank(text, at + mark);
   const std::size_t word_end = std::min(text.find_first_not_of(kLetters, at), text.size());
   const auto* const known =
-      std::find_if(kDirectives.begin(), kDirectives.end(), [&](const auto& each) {
-        return each.first == text.substr(at, word_end - at);
-      });
+      std::find_if(kDirectives.begin(), kDirectives.end(),
+                   [&](const auto& each) { return each.first == text.substr(at, word_end - at); });
   if (known == kDirectives.end()) return std::nullopt;
   found.keyword = known->second;
   at = past_blank(text, word_end);

@@ -178,9 +178,9 @@ Result<std::optional<FileRef>> FamilyFiles::resolve(const Where& from,
   if (auto own = in_sources(full)) return own;
   if (!is_of_family) return std::optional<FileRef>();
   if (auto library = in_library(full)) return library;
-  const bool may_be_anothers = std::any_of(
-      packs_.begin(), packs_.end(),
-      [&](const DeclaredPack& pack) { return pack.only && *pack.only != vendor; });
+  const bool may_be_anothers =
+      std::any_of(packs_.begin(), packs_.end(),
+                  [&](const DeclaredPack& pack) { return pack.only && *pack.only != vendor; });
   if (may_be_anothers) return std::optional<FileRef>();
   return unresolved(from, directive);
 }

@@ -77,8 +77,8 @@ Result<void> check(Vendor vendor, const FamilyOptions& options) {
     if (auto offered = check_offered(vendor, each.name, true); !offered) return offered;
   }
   if (options.max_registers) {
-    if (auto offered = check_offered(vendor, "max_registers",
-                                     std::uint64_t{*options.max_registers});
+    if (auto offered =
+            check_offered(vendor, "max_registers", std::uint64_t{*options.max_registers});
         !offered) {
       return offered;
     }
@@ -87,7 +87,8 @@ Result<void> check(Vendor vendor, const FamilyOptions& options) {
   for (const std::string_view name : {"fmad", "ftz"}) {
     const auto& option = name == "fmad" ? options.fmad : options.ftz;
     if (option == Switch::kOff) {
-      return refused(name, false, "\"fast_math\" is true, which turns it on: leave one of them out");
+      return refused(name, false,
+                     "\"fast_math\" is true, which turns it on: leave one of them out");
     }
   }
   return {};

@@ -141,10 +141,10 @@ Result<std::unique_ptr<PackFile>> HeaderPack::read(const std::string& file) cons
     }
     if (!bytes->has_value()) continue;
     if (++read_ > kMaxPackFiles) {
-      return Error{ErrorCode::kLimitExceeded,
-                   fmt::format("pack \"{}\": more than {} of its files are included", name_,
-                               kMaxPackFiles),
-                   ""};
+      return Error{
+          ErrorCode::kLimitExceeded,
+          fmt::format("pack \"{}\": more than {} of its files are included", name_, kMaxPackFiles),
+          ""};
     }
     auto includes = scan_includes(**bytes);
     return std::make_unique<PackFile>(PackFile{**std::move(bytes), std::move(includes)});

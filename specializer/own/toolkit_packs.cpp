@@ -31,13 +31,31 @@ struct Toolkit {
 };
 
 // Names that a header of CUDA's toolkit for device code begins with.
-constexpr std::array<std::string_view, 25> kCudaBeginnings = {
-    "builtin_types.h", "channel_descriptor.h", "common_functions.h", "cooperative_groups",
-    "crt/",            "cub/",                 "cuComplex.h",        "cuda/",
-    "cuda_",           "cuda.h",               "curand",             "cudart_",
-    "device_",         "driver_",              "host_",              "library_types.h",
-    "math_",           "mma.h",                "nv/",                "sm_",
-    "surface_",        "texture_",             "thrust/",            "vector_",             "nvfunctional"};
+constexpr std::array<std::string_view, 25> kCudaBeginnings = {"builtin_types.h",
+                                                              "channel_descriptor.h",
+                                                              "common_functions.h",
+                                                              "cooperative_groups",
+                                                              "crt/",
+                                                              "cub/",
+                                                              "cuComplex.h",
+                                                              "cuda/",
+                                                              "cuda_",
+                                                              "cuda.h",
+                                                              "curand",
+                                                              "cudart_",
+                                                              "device_",
+                                                              "driver_",
+                                                              "host_",
+                                                              "library_types.h",
+                                                              "math_",
+                                                              "mma.h",
+                                                              "nv/",
+                                                              "sm_",
+                                                              "surface_",
+                                                              "texture_",
+                                                              "thrust/",
+                                                              "vector_",
+                                                              "nvfunctional"};
 constexpr std::array<std::string_view, 4> kCudaFromLibrary = {
     "../include", "../../include", "../../cuda_runtime/include", "../../../include"};
 constexpr std::array<std::string_view, 3> kCudaUsual = {"/usr/local/cuda/include",
@@ -50,10 +68,10 @@ constexpr std::array<std::string_view, 3> kHipFromLibrary = {"../include", "../.
                                                              "../../../include"};
 constexpr std::array<std::string_view, 2> kHipUsual = {"/opt/rocm/include", "/usr/include"};
 
-constexpr Toolkit kCuda = {"cuda",     "cuda_fp16.h", kCudaBeginnings,     kCudaFromLibrary,
+constexpr Toolkit kCuda = {"cuda",     "cuda_fp16.h", kCudaBeginnings,      kCudaFromLibrary,
                            kCudaUsual, kCudaWithin,   "BROACH_CUDA_INCLUDE"};
-constexpr Toolkit kHip = {"hip",     "hip/hip_fp16.h", kHipBeginnings,      kHipFromLibrary,
-                          kHipUsual, {},               "BROACH_HIP_INCLUDE"};
+constexpr Toolkit kHip = {"hip", "hip/hip_fp16.h",    kHipBeginnings, kHipFromLibrary, kHipUsual,
+                          {},    "BROACH_HIP_INCLUDE"};
 
 template <const Toolkit& kToolkit>
 bool is_part(std::string_view name) {

@@ -14,9 +14,9 @@ namespace broach::specializer::own {
 std::optional<Vendor> vendor_of_toolkit_pack(std::string_view name);
 
 /// The headers of a toolkit for device code as a pack: of CUDA's those that NVRTC takes
-/// (cuda_fp16.h, mma.h, cooperative_groups.h, CUB, Thrust and libcu++), of ROCm's `hip/`, `rocwmma/`
-/// and the libraries of templates. Other headers of the same directory are no part of it: it may
-/// be /usr/include.
+/// (cuda_fp16.h, mma.h, cooperative_groups.h, CUB, Thrust and libcu++), of ROCm's `hip/`,
+/// `rocwmma/` and the libraries of templates. Other headers of the same directory are no part of
+/// it: it may be /usr/include.
 ///
 /// The directory is the option alone where it is set; else the one beside the compiler that
 /// `find_compiler` finds, as toolkits and their packages lay it out, then the usual places. Where

@@ -56,16 +56,17 @@ using Names = std::vector<std::string>;
 TEST_CASE("a family's include in quotes is looked for beside its file, then by its full name",
           "[specializer][own]") {
   const FamilyFiles files = files_of({{"norm.cuh", "#include \"detail/row.cuh\"\n"},
-                                      {"detail/row.cuh", "#include \"vec.cuh\"\n"
-                                                         "#include \"../util.cuh\"\n"
-                                                         "#include \"norm.cuh\"\n"},
+                                      {"detail/row.cuh",
+                                       "#include \"vec.cuh\"\n"
+                                       "#include \"../util.cuh\"\n"
+                                       "#include \"norm.cuh\"\n"},
                                       {"detail/vec.cuh", "int vec;\n"},
                                       {"vec.cuh", "#error another\n"},
                                       {"util.cuh", "int util;\n"},
                                       {"unused.cuh", "#include <absent.h>\n"}});
   const auto sources = closed(files, "#include \"norm.cuh\"\n");
-  CHECK(names_of(sources) == Names{"broach-main.cu", "detail/row.cuh", "detail/vec.cuh",
-                                   "norm.cuh", "util.cuh"});
+  CHECK(names_of(sources) ==
+        Names{"broach-main.cu", "detail/row.cuh", "detail/vec.cuh", "norm.cuh", "util.cuh"});
   // Each is respelt, so that compilers that know files by spelling alone find the same one.
   CHECK(bytes_of(sources, kMain) == "#include <norm.cuh>\n");
   CHECK(bytes_of(sources, "detail/row.cuh") ==
@@ -107,17 +108,18 @@ TEST_CASE("a family's include of what is declared nowhere is refused by file, li
 
 TEST_CASE("packs are searched in their order, a pack's own includes from beside the file first",
           "[specializer][own]") {
-  const FamilyFiles files = files_of(
-      {{"norm.cuh", "#include <lib/top.h>\n"}, {"config.h", "int config;\n"}},
-      {pack_of("first", {{"lib/top.h", "#include \"detail.h\"\n#include <lib/more.h>\n"
-                                       "#include \"config.h\"\n"},
-                         {"lib/detail.h", "int first;\n"}}),
-       pack_of("second", {{"lib/top.h", "#error second\n"},
-                          {"detail.h", "#error second\n"},
-                          {"lib/more.h", "int more;\n"}})});
+  const FamilyFiles files =
+      files_of({{"norm.cuh", "#include <lib/top.h>\n"}, {"config.h", "int config;\n"}},
+               {pack_of("first", {{"lib/top.h",
+                                   "#include \"detail.h\"\n#include <lib/more.h>\n"
+                                   "#include \"config.h\"\n"},
+                                  {"lib/detail.h", "int first;\n"}}),
+                pack_of("second", {{"lib/top.h", "#error second\n"},
+                                   {"detail.h", "#error second\n"},
+                                   {"lib/more.h", "int more;\n"}})});
   const auto sources = closed(files, "#include \"norm.cuh\"\n");
-  CHECK(names_of(sources) == Names{"broach-main.cu", "config.h", "lib/detail.h", "lib/more.h",
-                                   "lib/top.h", "norm.cuh"});
+  CHECK(names_of(sources) ==
+        Names{"broach-main.cu", "config.h", "lib/detail.h", "lib/more.h", "lib/top.h", "norm.cuh"});
   CHECK(bytes_of(sources, "lib/top.h") ==
         "#include <lib/detail.h>\n#include <lib/more.h>\n#include <config.h>\n");
   CHECK(bytes_of(sources, "norm.cuh") == "#include <lib/top.h>\n");
@@ -135,10 +137,11 @@ TEST_CASE("include_next goes on with the packs that follow", "[specializer][own]
 TEST_CASE("what a pack includes and no declared tree holds stops a compiler that reaches it",
           "[specializer][own]") {
   const FamilyFiles files =
-      files_of({}, {pack_of("lib", {{"lib.h", "#ifndef __CUDACC_RTC__\n#include <cstdio>\n#endif\n"
-                                              "#include \"/usr/include/stdio.h\"\n"
-                                              "#include \"../../etc/passwd\"\n"
-                                              "#include LIB_CONFIG\n"}})});
+      files_of({}, {pack_of("lib", {{"lib.h",
+                                     "#ifndef __CUDACC_RTC__\n#include <cstdio>\n#endif\n"
+                                     "#include \"/usr/include/stdio.h\"\n"
+                                     "#include \"../../etc/passwd\"\n"
+                                     "#include LIB_CONFIG\n"}})});
   const auto sources = closed(files, "#include <lib.h>\n");
   CHECK(bytes_of(sources, "lib.h") ==
         "#ifndef __CUDACC_RTC__\n#error <cstdio> is in no declared source or header pack\n#endif\n"
@@ -150,21 +153,24 @@ TEST_CASE("what a pack includes and no declared tree holds stops a compiler that
 TEST_CASE("a pack's include by a macro counts as all that the macro can come to",
           "[specializer][own]") {
   const FamilyFiles files = files_of(
-      {}, {pack_of("lib", {{"lib/top.h", "#include <lib/config.h>\n"
-                                         "#  define LIB_TAG <LIB_ROOT/tag.h> // which\n"
-                                         "#include LIB_TAG\n"
-                                         "#define lib_lower <lib/never.h>\n"
-                                         "#include LIB_ABSENT\n"},
-                           {"lib/config.h", "#if ONE\n#define LIB_SYSTEM one\n#else\n"
-                                            "#define LIB_SYSTEM two\n#endif\n"
-                                            "#define LIB_SYSTEMS three\n"
-                                            "#define LIB_SYSTEM(x) four\n"
-                                            "#define LIB_ROOT lib/LIB_SYSTEM\n"},
-                           {"lib/one/tag.h", "#include LIB_MORE\n#define LIB_MORE \"lib/more.h\"\n"},
-                           {"lib/two/tag.h", "\n"},
-                           {"lib/three/tag.h", "\n"},
-                           {"lib/never.h", "\n"},
-                           {"lib/more.h", "\n"}})});
+      {},
+      {pack_of("lib", {{"lib/top.h",
+                        "#include <lib/config.h>\n"
+                        "#  define LIB_TAG <LIB_ROOT/tag.h> // which\n"
+                        "#include LIB_TAG\n"
+                        "#define lib_lower <lib/never.h>\n"
+                        "#include LIB_ABSENT\n"},
+                       {"lib/config.h",
+                        "#if ONE\n#define LIB_SYSTEM one\n#else\n"
+                        "#define LIB_SYSTEM two\n#endif\n"
+                        "#define LIB_SYSTEMS three\n"
+                        "#define LIB_SYSTEM(x) four\n"
+                        "#define LIB_ROOT lib/LIB_SYSTEM\n"},
+                       {"lib/one/tag.h", "#include LIB_MORE\n#define LIB_MORE \"lib/more.h\"\n"},
+                       {"lib/two/tag.h", "\n"},
+                       {"lib/three/tag.h", "\n"},
+                       {"lib/never.h", "\n"},
+                       {"lib/more.h", "\n"}})});
   const auto sources = closed(files, "#include <lib/top.h>\n");
   CHECK(names_of(sources) == Names{"broach-main.cu", "lib/config.h", "lib/more.h", "lib/one/tag.h",
                                    "lib/top.h", "lib/two/tag.h"});

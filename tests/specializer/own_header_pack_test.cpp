@@ -74,8 +74,7 @@ TEST_CASE("a pack that others can write is refused where its files are asked for
   set_mode(dir.path() / "closed/a.h", 0666);
   const auto open = HeaderPack::of_directories("lib", {dir.path() / "open"});
   const auto closed = HeaderPack::of_directories("lib", {dir.path() / "closed"});
-  for (const auto& refused :
-       {open->find("a.h"), closed->find("deep/a.h"), closed->find("a.h")}) {
+  for (const auto& refused : {open->find("a.h"), closed->find("deep/a.h"), closed->find("a.h")}) {
     REQUIRE_FALSE(refused);
     CHECK(refused.error().code == ErrorCode::kDenied);
     CHECK(refused.error().reason == Reason::kUnsafe);
@@ -129,8 +128,8 @@ TEST_CASE("a virtual name stays within its tree and its bounds", "[specializer][
   CHECK(virtual_name("a/b.h", "c.h") == "a/c.h");
   CHECK(virtual_name("a/b.h", "../c.h") == "c.h");
   CHECK(virtual_name("", "./a//b/../c.h") == "a/c.h");
-  for (const std::string_view name : {"", "/a.h", "../a.h", "a/../../b.h", "a/", "a\\b.h", "a\nb",
-                                      "a<b", "a\"b", ".", "a/.."}) {
+  for (const std::string_view name :
+       {"", "/a.h", "../a.h", "a/../../b.h", "a/", "a\\b.h", "a\nb", "a<b", "a\"b", ".", "a/.."}) {
     INFO(name);
     CHECK_FALSE(virtual_name("", name));
   }
