@@ -10,18 +10,25 @@
 namespace broach {
 namespace {
 
-Result<std::shared_ptr<runtime::Device>> device_for(const Options& options) {
-  if (options.device != "auto" && !options.device.empty()) {
-    return runtime::open_device(options.device);
-  }
+// A GPU of either kind. The host computes on the caller's memory with the processor, so it serves
+// only who asks for it: device pointers mean nothing to it.
+Result<std::shared_ptr<runtime::Device>> any_gpu() {
   auto cuda = runtime::open_device("cuda");
   if (cuda) return cuda;
-  // No GPU is the ordinary case; one that cannot be used is worth a line.
-  if (cuda.error().code != ErrorCode::kNotFound) {
-    runtime::notice_of(options)("using the host, since the GPU cannot be used: " +
-                                cuda.error().message);
-  }
-  return runtime::open_device("host");
+  auto hip = runtime::open_device("hip");
+  if (hip) return hip;
+  const Error& worst = cuda.error().code == ErrorCode::kNotFound ? hip.error() : cuda.error();
+  return Error{worst.code,
+               "no GPU serves here (cuda: " + cuda.error().message +
+                   "; hip: " + hip.error().message +
+                   "); device \"host\" (BROACH_DEVICE=host) computes on the processor, in host "
+                   "memory",
+               cuda.error().detail + hip.error().detail};
+}
+
+Result<std::shared_ptr<runtime::Device>> device_for(const Options& options) {
+  if (options.device == "auto" || options.device.empty()) return any_gpu();
+  return runtime::open_device(options.device);
 }
 
 }  // namespace

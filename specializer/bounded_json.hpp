@@ -16,6 +16,12 @@ namespace broach::specializer {
 /// itself for what is inside, so that an unbounded one could end the process's stack.
 inline constexpr int kMaxJsonDepth = 32;
 
+/// What the library's exception says, without its name and number: "[json.exception.…] ".
+inline std::string_view plain_words(std::string_view what) {
+  const std::size_t end = what.starts_with("[json.exception") ? what.find("] ") : what.npos;
+  return end == what.npos ? what : what.substr(end + 2);
+}
+
 /// Reads JSON text that others could have written; `Json` is a nlohmann::basic_json.
 ///
 /// Errors:  kInvalidArgument: "line 3 is not JSON: …", "it is not JSON: …" where a number fits no
@@ -38,10 +44,11 @@ Result<Json> parse_json(std::string_view text) {
     const auto end = text.begin() + static_cast<std::ptrdiff_t>(std::min(fault.byte, text.size()));
     return Error{ErrorCode::kInvalidArgument,
                  fmt::format("line {} is not JSON: {}", 1 + std::count(text.begin(), end, '\n'),
-                             fault.what()),
+                             plain_words(fault.what())),
                  ""};
   } catch (const typename Json::exception& fault) {
-    return Error{ErrorCode::kInvalidArgument, fmt::format("it is not JSON: {}", fault.what()), ""};
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("it is not JSON: {}", plain_words(fault.what())), ""};
   }
 }
 

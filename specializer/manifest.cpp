@@ -156,8 +156,8 @@ Result<Manifest> read_manifest(std::string_view file, std::string_view text) {
   try {
     return ManifestReader(file).read(text);
   } catch (const std::exception& fault) {
-    return Error{ErrorCode::kInvalidArgument, fmt::format("manifest {}: {}", file, fault.what()),
-                 ""};
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("manifest {}: {}", file, plain_words(fault.what())), ""};
   }
 }
 

@@ -1,11 +1,12 @@
 #include "specializer/target.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <vector>
 
 #include "specializer/chips.hpp"
 #include "specializer/host_model.hpp"
+#include "specializer/spelling.hpp"
 
 namespace broach::specializer {
 namespace {
@@ -27,10 +28,12 @@ Error unknown(std::string_view name) {
   const std::size_t digits = name.find_first_of("0123456789");
   const std::string chip =
       digits == std::string_view::npos ? "" : fmt::format("sm_{}", name.substr(digits));
-  if (find_chip(chip) != nullptr) way_out = fmt::format("; {} works", chip);
+  way_out = find_chip(chip) != nullptr ? fmt::format("; {} works", chip)
+                                       : did_you_mean(name.substr(0, name.find(':')), names());
   return Error{ErrorCode::kInvalidArgument,
-               fmt::format("target \"{}\" is not known{}; known: {}, host", name, way_out,
-                           fmt::join(names(), ", ")),
+               fmt::format("target \"{}\" is not known{} (`broach help targets` lists all {} and "
+                           "host)",
+                           name, way_out, names().size()),
                ""};
 }
 

@@ -30,13 +30,6 @@ TEST_CASE("texts are ordered as people read them", "[tools][filters]") {
   CHECK(reads_before("", "a"));
 }
 
-TEST_CASE("a misspelt word has a nearest one, and another word has none", "[tools][filters]") {
-  const std::vector<std::string> words{"sm_90a", "sm_120a", "window_rows"};
-  CHECK(nearest_word("sm_90b", words) == "sm_90a");
-  CHECK(nearest_word("windowrows", words) == "window_rows");
-  CHECK(nearest_word("banana", words).empty());
-}
-
 TEST_CASE("ls, limits and export refuse a misspelt name and take `host` as warm does",
           "[tools][filters]") {
   const TempDir dir;

@@ -96,6 +96,11 @@ Program& Program::prepare(std::function<bool()> before) {
   return *this;
 }
 
+Program& Program::write_messages_to(const std::string& file) {
+  messages_file_ = file;
+  return *this;
+}
+
 Program& Program::mount_small_tmpfs(std::uint64_t bytes) {
   tmpfs_bytes_ = bytes;
   return *this;
@@ -140,6 +145,10 @@ Ended Program::run(const std::vector<std::string>& arguments) const {
     dup2(out[1], STDOUT_FILENO);
     dup2(err[1], STDERR_FILENO);
     if (!results_file_.empty()) dup2(open(results_file_.c_str(), O_WRONLY), STDOUT_FILENO);
+    if (messages_file_ && messages_file_->empty()) close(STDERR_FILENO);
+    if (messages_file_ && !messages_file_->empty()) {
+      dup2(open(messages_file_->c_str(), O_WRONLY), STDERR_FILENO);
+    }
     become(arguments);
   }
   close(out[1]);

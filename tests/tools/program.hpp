@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,8 @@ class Program {
   Program& write_results_to(const std::string& file);
   /// Runs in the child before the program; one that returns false is not run.
   Program& prepare(std::function<bool()> before);
+  /// The same for standard error; an empty name closes it.
+  Program& write_messages_to(const std::string& file);
   /// Runs the program where `home` is a file system of so many bytes of its own.
   Program& mount_small_tmpfs(std::uint64_t bytes);
 
@@ -50,6 +53,7 @@ class Program {
   std::filesystem::path home_;
   std::map<std::string, std::string> environment_;
   std::string results_file_;
+  std::optional<std::string> messages_file_;
   std::uint64_t tmpfs_bytes_ = 0;
   std::function<bool()> prepare_;
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -196,4 +197,62 @@ TEST_CASE("a listing whose output cannot be written ends with 4", "[tools][warm]
   const Ended ended = Program(dir.path()).write_results_to("/dev/full").run({"ls", "--json"});
   CHECK(ended.status == 4);
   CHECK(ended.err.find("No space left") != std::string::npos);
+}
+
+TEST_CASE("what a manifest names and nothing serves is listed, and nothing at all is status 1",
+          "[tools][warm]") {
+  const TempDir dir;
+  const Program program(dir.path());
+  const std::string file = dir.path() / "mine.json";
+  const std::string sparse = R"json("not_served": [{"model": "M 2", "layers": "sparse, all",
+      "source": "a config", "reason": "a row does not see every key of a window"}]})json";
+  SECTION("with nothing else in it") {
+    std::ofstream(file) << R"json({"manifest": 1, "name": "mine", "entries": [], )json" << sparse;
+    for (const char* command : {"warm", "coverage"}) {
+      const Ended ended = program.run({command, file, "--target", "host", "--json"});
+      CAPTURE(command, ended.err, ended.out);
+      CHECK(ended.status == 1);
+      const Json json = Json::parse(ended.out, nullptr, false);
+      CHECK(json["requested"] == 0);
+      CHECK(json["not_served"][0]["model"] == "M 2");
+      CHECK(ended.err.find("not served: M 2 sparse, all: a row does not see") != std::string::npos);
+      CHECK(ended.err.find("nothing of what was named is served") != std::string::npos);
+    }
+  }
+  SECTION("beside what is served") {
+    std::ofstream(file) << R"json({"manifest": 1, "name": "mine", "entries": [{"model": "M 1",
+        "layers": "full", "source": "a config", "verified": true, "q_heads": 2,
+        "kv_heads": 1, "shape": {"head_dim": 64, "gqa_ratio": 2, "window": 0,
+        "kv_layout": "linear", "dtype": "bf16"}}], )json"
+                        << sparse;
+    const Ended chosen =
+        program.run({"coverage", file, "--target", "host", "--model", "M 2", "--json"});
+    CHECK(chosen.status == 1);
+    CHECK(Json::parse(chosen.out, nullptr, false)["requested"] == 0);
+    const Ended other =
+        program.run({"coverage", file, "--target", "host,sm_90a", "--model", "M 1", "--json"});
+    CAPTURE(other.err, other.out);
+    const Json json = Json::parse(other.out, nullptr, false);
+    CHECK(json["not_served"].empty());
+    // Lists with commas are taken wherever an option repeats.
+    CHECK(std::any_of(json["entries"].begin(), json["entries"].end(),
+                      [](const Json& row) { return row["target"] == "sm_90a"; }));
+  }
+}
+
+TEST_CASE("one missing compiler is said once, however many kernels it keeps from being made",
+          "[tools][warm]") {
+  const TempDir dir;
+  Program program(dir.path());
+  program.set("BROACH_NVRTC", dir.path() / "libnvrtc.so");
+  const Ended ended = program.run({"warm", "gemma-4", "--target", "sm_90a"});
+  CHECK(ended.status == 1);
+  std::size_t said = 0;
+  for (std::size_t at = ended.err.find("BROACH_NVRTC"); at != std::string::npos;
+       at = ended.err.find("BROACH_NVRTC", at + 1)) {
+    ++said;
+  }
+  CAPTURE(ended.err);
+  CHECK(said == 1);
+  CHECK(ended.err.find(" more: ") != std::string::npos);
 }

@@ -3,11 +3,14 @@
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "broach/version.hpp"
+#include "specializer/spelling.hpp"
 
 namespace broach::tool {
 namespace {
@@ -58,7 +61,7 @@ CommandOption& CommandOption::separated_by(char delimiter) {
 }
 
 CommandOption& CommandOption::one_value_each_time() {
-  return option_->allow_extra_args(false), *this;
+  return option_->allow_extra_args(false)->delimiter(','), *this;
 }
 
 CommandOption& CommandOption::as_bytes() {
@@ -145,7 +148,7 @@ CommandLine::CommandLine()
   app_->set_version_flag("--version", BROACH_VERSION);
   app_->footer(
       "`broach COMMAND --help` has a command's options; `broach help TOPIC` prints exit-status,\n"
-      "environment or shapes.");
+      "environment, shapes or targets.");
 }
 
 CommandLine::~CommandLine() = default;
@@ -165,7 +168,31 @@ Command CommandLine::add(const std::string& name, const std::string& help) {
   return command;
 }
 
+// The first word names the command; the library's own words for another one say less.
+Result<void> CommandLine::check_command(std::span<char* const> words) const {
+  if (words.size() < 2 || words[1][0] == '-') return {};
+  const std::string_view word = words[1];
+  std::vector<std::string> names;
+  for (const CLI::App* command : app_->get_subcommands({})) names.push_back(command->get_name());
+  if (std::find(names.begin(), names.end(), word) != names.end()) return {};
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  const std::string meant = specializer::did_you_mean(word, known);
+  return Error{ErrorCode::kInvalidArgument,
+               fmt::format("there is no command \"{}\"{} `broach --help` lists what there is", word,
+                           meant.empty() ? ";" : meant),
+               ""};
+}
+
 std::optional<ExitStatus> CommandLine::parse(int argc, char** argv, Output& output) {
+  // Looked for before the arguments are read, so that what cannot be read is an error object, too.
+  const std::span<char* const> words(argv, static_cast<std::size_t>(argc));
+  const bool json = std::any_of(words.begin(), words.end(), [](const char* word) {
+    return std::string_view(word) == "--json";
+  });
+  output.set_style(json ? Style::kJson : Style::kHuman);
+  if (const auto known = check_command(words); !known) {
+    return output.close(output.fail(known.error()));
+  }
   try {
     app_->parse(argc, argv);
     return std::nullopt;
@@ -173,9 +200,11 @@ std::optional<ExitStatus> CommandLine::parse(int argc, char** argv, Output& outp
     app_->exit(help);  // Prints what was asked for.
     return output.close(ExitStatus::kSuccess);
   } catch (const CLI::ParseError& error) {
-    output.note(fmt::format("{} (`broach --help` and `broach COMMAND --help` list what there is)",
-                            error.what()));
-    return ExitStatus::kBadInput;
+    return output.close(output.fail(
+        {ErrorCode::kInvalidArgument,
+         fmt::format("{} (`broach --help` and `broach COMMAND --help` list what there is)",
+                     error.what()),
+         ""}));
   }
 }
 

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -37,8 +38,9 @@ class CommandOption {
   CommandOption& checked_by(std::function<std::string(const std::string&)> fault_of);
   CommandOption& excludes(const std::string& name);  ///< An option that was added before.
   CommandOption& separated_by(char delimiter);
-  CommandOption& one_value_each_time();  ///< Of a list: what follows a value is no further one.
-  CommandOption& as_bytes();             ///< Takes 500M and 2G; K is 1024.
+  /// Of a list: `--key A --key B` or `--key A,B`; a word that follows a value is no further one.
+  CommandOption& one_value_each_time();
+  CommandOption& as_bytes();  ///< Takes 500M and 2G; K is 1024.
   CommandOption& defaults_to(const std::string& value);
   CommandOption& shows_default();  ///< The variable's own.
 
@@ -111,6 +113,8 @@ class CommandLine {
   const Invocation& invocation() const { return invocation_; }
 
  private:
+  Result<void> check_command(std::span<char* const> words) const;
+
   std::unique_ptr<CLI::App> app_;
   Invocation invocation_;
 };

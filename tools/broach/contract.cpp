@@ -37,7 +37,7 @@ struct Wanted {
 
 Result<Runtime> open(const Session& session, const std::string& device) {
   Options options = session.options();
-  if (!device.empty()) options.device = device;
+  options.device = device.empty() ? session.own_device() : device;
   return Runtime::create(std::move(options));
 }
 

@@ -9,6 +9,7 @@
 #include "tools/broach/coverage_check.hpp"
 #include "tools/broach/format.hpp"
 #include "tools/broach/layer_alone.hpp"
+#include "tools/broach/left_out.hpp"
 #include "tools/broach/records.hpp"
 #include "tools/broach/warm_request.hpp"
 
@@ -53,6 +54,7 @@ Json to_document(const CoverageReport& report, const WarmList& list) {
           {"covered", report.covered},
           {"missing", report.rows.size() - report.covered},
           {"without_kernel", list.without_kernel},
+          {"not_served", not_served_json(list)},
           {"entries", std::move(rows)}};
 }
 
@@ -117,17 +119,13 @@ Result<ExitStatus> coverage(Session& session, const Wanted& wanted) {
         "no compiler was found for a target: any compiler's binaries count, as for a "
         "look-up here");
   }
-  if (list->without_kernel > 0) {
-    output.note(
-        fmt::format("{} left out that no kernel of this version serves; --form makes that "
-                    "an error",
-                    count_text(list->without_kernel, "shape")));
-  }
+  tell_left_out(output, wanted.request, *list);
   if (output.json()) {
     output.document(to_document(*report, *list));
   } else {
     output.text(to_text(*report, wanted.place));
   }
+  if (asks_for_nothing(wanted.request, *list)) return ExitStatus::kDoesNotHold;
   return report->covered == report->rows.size() ? ExitStatus::kSuccess : ExitStatus::kDoesNotHold;
 }
 

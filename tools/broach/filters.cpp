@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cctype>
 #include <cstddef>
-#include <numeric>
 #include <vector>
 
 #include "specializer/family.hpp"
+#include "specializer/spelling.hpp"
 #include "specializer/target.hpp"
 
 namespace broach::tool {
@@ -16,28 +16,17 @@ namespace {
 
 bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 
-std::size_t edits_between(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t changed = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({changed, row[j] + 1, diagonal + 1});
-    }
-  }
-  return row.back();
-}
-
 Error unknown(std::string_view kind, const std::string& word, std::vector<std::string> known) {
-  const std::string nearest = nearest_word(word, known);
-  return Error{ErrorCode::kInvalidArgument,
-               fmt::format("no {} \"{}\"{}", kind, word,
-                           nearest.empty() ? std::string("; `broach ls` shows what there is")
-                                           : fmt::format("; did you mean {}?", nearest)),
-               ""};
+  // Entries share their names.
+  std::sort(known.begin(), known.end());
+  known.erase(std::unique(known.begin(), known.end()), known.end());
+  const std::string meant =
+      specializer::did_you_mean(word, std::vector<std::string_view>(known.begin(), known.end()));
+  return Error{
+      ErrorCode::kInvalidArgument,
+      fmt::format("no {} \"{}\"{}", kind, word,
+                  meant.empty() ? std::string("; `broach ls` shows what there is") : meant),
+      ""};
 }
 
 // Takes the number that a text begins with off it, without leading zeros.
@@ -51,19 +40,6 @@ std::string_view take_number(std::string_view& text) noexcept {
 }
 
 }  // namespace
-
-std::string nearest_word(std::string_view word, std::span<const std::string> candidates) {
-  // A third of the letters wrong is another word.
-  std::size_t least = std::max<std::size_t>(word.size() / 3, 1) + 1;
-  std::string nearest;
-  for (const std::string& candidate : candidates) {
-    const std::size_t edits = edits_between(word, candidate);
-    if (edits >= least) continue;
-    least = edits;
-    nearest = candidate;
-  }
-  return nearest;
-}
 
 Result<std::string> target_named(const std::string& word, std::span<const cache::Entry> entries) {
   std::vector<std::string> known;

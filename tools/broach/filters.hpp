@@ -19,9 +19,6 @@ Result<std::string> target_named(const std::string& word, std::span<const cache:
 /// Errors:  kInvalidArgument for one that no entry and no version knows, with the nearest.
 Result<void> check_family(const std::string& word, std::span<const cache::Entry> entries);
 
-/// The candidate that a misspelt word most likely means; empty where none is near.
-std::string nearest_word(std::string_view word, std::span<const std::string> candidates);
-
 /// Orders texts as people read them: numbers in them by their value ("sm_90a" before "sm_120a").
 bool reads_before(std::string_view a, std::string_view b) noexcept;
 

@@ -1,5 +1,6 @@
 #include <memory>
 
+#include "specializer/target.hpp"
 #include "tools/broach/command.hpp"
 #include "tools/broach/shape_argument.hpp"
 
@@ -26,7 +27,7 @@ constexpr char kEnvironmentHelp[] =
     "  BROACH_SIGNING_KEY           a secret key's file; without one nothing is uploaded\n"
     "  BROACH_CACHE_BYTES, BROACH_CACHE_OBJECTS\n"
     "                               budgets of the cache directory\n"
-    "  BROACH_DEVICE                auto, host, cuda, cuda:N, hip or hip:N\n"
+    "  BROACH_DEVICE                auto (a GPU), host, cuda, cuda:N, hip or hip:N\n"
     "  BROACH_FIRST_USE             wait, background or never: what an embedding program does at "
     "a\n"
     "                               shape that no cache layer holds\n"
@@ -36,23 +37,34 @@ constexpr char kEnvironmentHelp[] =
     "  BROACH_WORKER                the broach-rtc program\n"
     "  BROACH_JOBS                  workers a compiler at most\n"
     "  BROACH_COMPILE_TIME_LIMIT, BROACH_COMPILE_MEMORY_LIMIT\n"
-    "                               what one compile may use, in seconds and bytes";
+    "                               what one compile may use, in seconds and bytes\n"
+    "  TMPDIR                       for compilers' temporary files, tried before /tmp, /var/tmp,\n"
+    "                               /dev/shm and the cache directory";
+
+std::string targets_text() {
+  std::string text = "host\n";
+  for (const std::string_view name : specializer::known_targets()) text.append(name).append("\n");
+  text.pop_back();
+  return text;
+}
 
 std::string text_of(const std::string& topic) {
   if (topic == "exit-status") return kExitStatusHelp;
   if (topic == "environment") return kEnvironmentHelp;
   if (topic == "shapes") return shape_help();
+  if (topic == "targets") return targets_text();
   return "`broach --help` lists the commands, `broach COMMAND --help` a command's options, and\n"
-         "`broach help TOPIC` prints exit-status, environment or shapes.";
+         "`broach help TOPIC` prints exit-status, environment, shapes or targets.";
 }
 
 }  // namespace
 
 void add_help(CommandLine& line) {
   auto topic = std::make_shared<std::string>();
-  Command command = line.add_plain("help", "Print a topic: exit-status, environment, shapes");
-  command.add_option("TOPIC", *topic, "exit-status, environment or shapes")
-      .one_of({"exit-status", "environment", "shapes"});
+  Command command =
+      line.add_plain("help", "Print a topic: exit-status, environment, shapes, targets");
+  command.add_option("TOPIC", *topic, "exit-status, environment, shapes or targets")
+      .one_of({"exit-status", "environment", "shapes", "targets"});
   command.action([topic](Session& session) -> Result<ExitStatus> {
     session.output().text(text_of(*topic) + '\n');
     return ExitStatus::kSuccess;

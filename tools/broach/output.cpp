@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <system_error>
@@ -30,11 +31,15 @@ std::string indented(std::string_view text) {
 
 }  // namespace
 
-void Output::text(std::string_view text) { write(results_, text); }
+void Output::text(std::string_view text) {
+  errno = 0;
+  write(results_, text);
+  if (write_error_ == 0 && std::ferror(results_) != 0) write_error_ = errno;
+}
 
 void Output::document(const Json& json) {
   const int indent = isatty(fileno(results_)) == 1 ? 2 : -1;
-  write(results_, json.dump(indent, ' ', false, Json::error_handler_t::replace) + '\n');
+  text(json.dump(indent, ' ', false, Json::error_handler_t::replace) + '\n');
 }
 
 void Output::note(std::string_view line) {
@@ -57,7 +62,12 @@ ExitStatus Output::fail(const Error& error) {
 ExitStatus Output::close(ExitStatus status) {
   errno = 0;
   if (std::fflush(results_) == 0 && std::ferror(results_) == 0) return status;
-  const int cause = errno;
+  const int cause = write_error_ != 0 ? write_error_ : errno;
+  if (cause == EPIPE) {
+    // As any program ends whose reader has seen enough (`broach ls | head`).
+    std::signal(SIGPIPE, SIG_DFL);
+    std::raise(SIGPIPE);
+  }
   write(messages_,
         fmt::format("broach: standard output could not be written{}\n",
                     cause == 0 ? std::string() : ": " + std::generic_category().message(cause)));

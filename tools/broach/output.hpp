@@ -52,6 +52,7 @@ class Output {
   std::FILE* results_;
   std::FILE* messages_;
   Style style_ = Style::kHuman;
+  int write_error_ = 0;  ///< Why standard output took not all of it.
 };
 
 }  // namespace broach::tool

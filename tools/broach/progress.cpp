@@ -14,6 +14,12 @@ namespace {
 constexpr std::size_t kBarCells = 24;
 constexpr std::string_view kClearLine = "\r\x1b[K";
 
+// What cannot be written changes nothing: a lost line is no reason to stop.
+void write(std::FILE* stream, const std::string& text) {
+  static_cast<void>(std::fwrite(text.data(), 1, text.size(), stream));
+  static_cast<void>(std::fflush(stream));
+}
+
 std::size_t columns_of(std::FILE* stream) {
   winsize size{};
   if (ioctl(fileno(stream), TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
@@ -33,8 +39,7 @@ Progress::Progress(std::FILE* stream, ProgressStyle style, std::size_t total,
     : stream_(stream), style_(style), total_(total), start_(start) {}
 
 Progress::~Progress() {
-  if (drawn_) fmt::print(stream_, "{}", kClearLine);
-  std::fflush(stream_);
+  if (drawn_) write(stream_, std::string(kClearLine));
 }
 
 std::string Progress::bar(std::string_view line, Clock::time_point now, std::size_t columns) const {
@@ -58,20 +63,19 @@ void Progress::step(std::string_view line, Clock::time_point now) {
     case ProgressStyle::kQuiet:
       return;
     case ProgressStyle::kLines:
-      fmt::print(stream_, "{:>{}}/{}  {}\n", done_, fmt::formatted_size("{}", total_), total_,
-                 one_line(line));
+      write(stream_, fmt::format("{:>{}}/{}  {}\n", done_, fmt::formatted_size("{}", total_),
+                                 total_, one_line(line)));
       break;
     case ProgressStyle::kBar:
-      fmt::print(stream_, "{}{}", kClearLine, bar(one_line(line), now, columns_of(stream_)));
+      write(stream_,
+            fmt::format("{}{}", kClearLine, bar(one_line(line), now, columns_of(stream_))));
       drawn_ = true;
       break;
   }
-  std::fflush(stream_);
 }
 
 void Progress::keep(std::string_view line) {
-  fmt::print(stream_, "{}{}\n", drawn_ ? kClearLine : std::string_view(), one_line(line));
-  std::fflush(stream_);
+  write(stream_, fmt::format("{}{}\n", drawn_ ? kClearLine : std::string_view(), one_line(line)));
   drawn_ = false;
 }
 

@@ -52,10 +52,10 @@ std::string device_for(const specializer::Target& target) {
   return target.name;
 }
 
-/// `--device`, else the device of `--target`, else what the environment says.
-Result<std::string> chosen_device(const Wanted& wanted, const Options& options) {
+/// `--device`, else the device of `--target`, else what the session finds.
+Result<std::string> chosen_device(const Wanted& wanted, const Session& session) {
   if (!wanted.device.empty()) return wanted.device;
-  if (wanted.target.empty()) return options.device;
+  if (wanted.target.empty()) return session.own_device();
   auto target = specializer::parse_target(wanted.target);
   if (!target) return target.error();
   return device_for(*target);
@@ -75,7 +75,7 @@ Result<std::unique_ptr<const contract::Runner>> chosen_runner(const Wanted& want
 /// A runtime on the device that was chosen, which runs the target that was named.
 Result<Runtime> opened_runtime(Session& session, const Wanted& wanted) {
   Options options = session.options();
-  auto device = chosen_device(wanted, options);
+  auto device = chosen_device(wanted, session);
   if (!device) return device.error();
   options.device = *device;
   auto runtime = Runtime::create(options);
@@ -246,8 +246,10 @@ void add_run(CommandLine& line) {
   command.add_option("--p0", wanted->p0, "Position of a prefill's first row (default: 1300)");
   command.add_option("--hi", wanted->hi,
                      "Rows of a prefill that see each other, as an image's do: first:last");
-  command.add_option("--launches", wanted->launches,
-                     "Timed launches (default: 5 on the host, 100 on a GPU)");
+  command
+      .add_option("--launches", wanted->launches,
+                  "Timed launches (default: 5 on the host, 100 on a GPU)")
+      .between(1, 1'000'000);
   command.add_flag("--golden", wanted->golden,
                    "Hold every golden case of the family against the device, tensor by tensor");
   command.footer(shape_help() +

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "runtime/compose.hpp"
+#include "runtime/device.hpp"
 
 namespace broach::tool {
 
@@ -73,6 +74,18 @@ std::unique_ptr<cache::Cache> Session::fresh_cache() const {
   options.readers = readers_;                // What it serves from an image is kept as well.
   options.notice = [](std::string_view) {};  // The first cache has said it.
   return cache::Cache::open(std::move(options));
+}
+
+std::string Session::own_device() const {
+  if (options_.device != "auto" && !options_.device.empty()) return options_.device;
+  for (const char* name : {"cuda", "hip"}) {
+    const auto device = runtime::open_device(name);
+    if (device) return name;
+    // No GPU is the ordinary case; one that cannot be used is worth a line.
+    if (device.error().code != ErrorCode::kNotFound) output_.note(device.error().message);
+  }
+  output_.note("no GPU serves here: using the host");
+  return "host";
 }
 
 Result<cache::Cache*> Session::stored_cache(Need need) {

@@ -46,6 +46,10 @@ class Session {
   cache::Cache& cache() { return forge().cache(); }
   specializer::Compilers& compilers() { return forge().compilers(); }
 
+  /// The device for a command that brings its own inputs: the one that the options name, else a
+  /// GPU, else, with a line that says so, the host.
+  std::string own_device() const;
+
   /// The cache for a command that is about what directories hold.
   ///
   /// Errors:  kDenied or kIo with the directory and the reason when there is none to read, or none

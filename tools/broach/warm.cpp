@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -9,6 +10,7 @@
 
 #include "tools/broach/command.hpp"
 #include "tools/broach/format.hpp"
+#include "tools/broach/left_out.hpp"
 #include "tools/broach/progress.hpp"
 #include "tools/broach/records.hpp"
 #include "tools/broach/warm_jobs.hpp"
@@ -68,6 +70,7 @@ Json to_document(const WarmList& list, const WarmOutcome& outcome, double second
           {"hits", outcome.hits},
           {"failed", outcome.failures.size()},
           {"without_kernel", list.without_kernel},
+          {"not_served", not_served_json(list)},
           {"refused_rows", std::move(refused)},
           {"seconds", seconds},
           {"entries", std::move(entries)},
@@ -134,6 +137,21 @@ void forget_misses(cache::Cache& cache, const std::vector<WarmJob>& jobs,
   }
 }
 
+// One cause is said once, however many kernels it keeps from being made.
+void tell_failures(Output& output, const std::vector<WarmFailure>& failures) {
+  std::map<std::string_view, std::size_t> causes;
+  for (const WarmFailure& failure : failures) ++causes[failure.error.message];
+  for (const WarmFailure& failure : failures) {
+    const auto cause = causes.find(failure.error.message);
+    if (cause == causes.end()) continue;
+    const std::string more =
+        cause->second > 1 ? fmt::format(" and {} more", cause->second - 1) : std::string();
+    output.note(fmt::format("failed: {} for {}{}: {}", shape_text(failure.job->plan.shape_json),
+                            failure.job->plan.target.name, more, failure.error.message));
+    causes.erase(cause);
+  }
+}
+
 ExitStatus status_of(const WarmList& list, const WarmOutcome& outcome) {
   if (!list.refused_rows.empty()) return ExitStatus::kDoesNotHold;
   if (outcome.failures.empty()) return ExitStatus::kSuccess;
@@ -154,18 +172,7 @@ Result<ExitStatus> warm(Session& session, const Wanted& wanted) {
   }
   const std::vector<WarmJob>& jobs = list->jobs;
   Output& output = session.output();
-  if (list->without_kernel > 0) {
-    output.note(
-        fmt::format("{} left out that no kernel of this version serves; --form makes that "
-                    "an error",
-                    count_text(list->without_kernel, "shape")));
-  }
-  for (const RefusedRow& row : list->refused_rows) {
-    output.note(
-        fmt::format("a row of the journal is left out: {}: {}; `broach journal clear` "
-                    "forgets all of them",
-                    one_line(row.row), one_line(row.why)));
-  }
+  tell_left_out(output, wanted.request, *list);
   const auto start = Clock::now();
   const std::size_t threads =
       wanted.jobs > 0 ? wanted.jobs : std::max(1U, std::thread::hardware_concurrency());
@@ -175,10 +182,7 @@ Result<ExitStatus> warm(Session& session, const Wanted& wanted) {
   if (wanted.max_spill_bytes) demand_spills(outcome, jobs, *wanted.max_spill_bytes);
   forget_misses(**stored, jobs, outcome);
   const std::chrono::duration<double> seconds = Clock::now() - start;
-  for (const WarmFailure& failure : outcome.failures) {
-    output.note(fmt::format("failed: {} for {}: {}", shape_text(failure.job->plan.shape_json),
-                            failure.job->plan.target.name, failure.error.message));
-  }
+  tell_failures(output, outcome.failures);
   if (uploads.lost > 0) {
     output.note(fmt::format("{} did not reach the remotes; `broach doctor` asks them",
                             count_text(uploads.lost, "object")));
@@ -199,6 +203,7 @@ Result<ExitStatus> warm(Session& session, const Wanted& wanted) {
                             jobs.size(), outcome.compiled, outcome.hits, outcome.failures.size(),
                             duration_text(seconds.count())));
   }
+  if (asks_for_nothing(wanted.request, *list)) return ExitStatus::kDoesNotHold;
   return status_of(*list, outcome);
 }
 

@@ -72,7 +72,13 @@ std::string check_form(const std::string& form) {
   return fmt::format("no family has a form \"{}\"; decode and prefill are examples", form);
 }
 
-Result<std::vector<Wish>> wishes_of_manifests(const WarmRequest& request) {
+/// Errors:  kInvalidArgument naming the manifest or model and what would work.
+Result<std::vector<Wish>> wishes_of_manifests(const WarmRequest& request,
+                                              std::vector<specializer::NotServed>& not_served) {
+  const auto is_chosen = [&](const std::string& model) {
+    return request.models.empty() ||
+           std::find(request.models.begin(), request.models.end(), model) != request.models.end();
+  };
   std::vector<std::string> names = request.manifests;
   if (request.all) {
     for (const std::string_view name : shipped_manifests()) names.emplace_back(name);
@@ -82,12 +88,13 @@ Result<std::vector<Wish>> wishes_of_manifests(const WarmRequest& request) {
   for (const std::string& name : names) {
     auto manifest = load_manifest(name);
     if (!manifest) return manifest.error();
+    for (specializer::NotServed& layer : manifest->not_served) {
+      models.insert(layer.model);
+      if (is_chosen(layer.model)) not_served.push_back(std::move(layer));
+    }
     for (const specializer::ManifestEntry& entry : manifest->entries) {
       models.insert(entry.model);
-      const bool chosen = request.models.empty() ||
-                          std::find(request.models.begin(), request.models.end(), entry.model) !=
-                              request.models.end();
-      if (!chosen) continue;
+      if (!is_chosen(entry.model)) continue;
       for (const specializer::Shape& shape : entry.shapes) {
         if (!has_form(shape, request.form)) continue;
         for (const std::string& target : request.targets) {
@@ -241,12 +248,13 @@ Result<WarmList> list_jobs(const WarmRequest& request, cache::Cache& cache) {
   }
   if (request.targets.empty() && !request.from_journal) {
     return Error{ErrorCode::kInvalidArgument,
-                 fmt::format("no --target; the targets are {}",
-                             fmt::join(specializer::known_targets(), ", ")),
+                 "no --target; sm_90a, gfx942 and host are examples, and `broach help targets` "
+                 "lists all",
                  ""};
   }
   JobList all;
-  auto wishes = wishes_of_manifests(request);
+  std::vector<specializer::NotServed> not_served;
+  auto wishes = wishes_of_manifests(request, not_served);
   if (!wishes) return wishes.error();
   if (auto planned = plan_all(*wishes, request, all); !planned) return planned.error();
   if (request.from_journal) {
@@ -256,6 +264,8 @@ Result<WarmList> list_jobs(const WarmRequest& request, cache::Cache& cache) {
     if (auto planned = plan_all(missed, request, all); !planned) return planned.error();
   }
   WarmList list = all.take();
+  list.not_served = std::move(not_served);
+  list.requested = list.jobs.size();
   // Every n-th job: neighbours in a manifest take alike long, so that the shards do too.
   std::vector<WarmJob> own;
   for (std::size_t j = shard->index - 1; j < list.jobs.size(); j += shard->count) {

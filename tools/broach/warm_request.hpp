@@ -6,6 +6,7 @@
 
 #include "broach/result.hpp"
 #include "cache/cache.hpp"
+#include "specializer/manifest.hpp"
 #include "tools/broach/command.hpp"
 #include "tools/broach/warm_jobs.hpp"
 
@@ -41,7 +42,9 @@ struct WarmList {
   /// Shapes of a form that no kernel of this version serves on a target, left out because no form
   /// was asked for by name.
   std::size_t without_kernel = 0;
-  std::vector<RefusedRow> refused_rows;  ///< Left out, the others stay.
+  std::vector<RefusedRow> refused_rows;            ///< Left out, the others stay.
+  std::vector<specializer::NotServed> not_served;  ///< Of the manifests and models that were named.
+  std::size_t requested = 0;                       ///< Jobs of all shards together.
 };
 
 /// Errors:  kInvalidArgument naming the manifest, model, target or shard and what would work;
