@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/support/catch.hpp"
@@ -23,10 +24,22 @@ namespace fs = std::filesystem;
 
 constexpr uid_t kUser = 23456;
 
-const std::vector<std::string> kDecode{
-    "run",        "window_rows", "head_dim=64", "gqa_ratio=2", "window=40",  "kv_layout=ring(130)",
-    "--target",   "host",        "--rows",      "1",           "--kv-heads", "1",
-    "--launches", "1",           "--json"};
+const std::vector<std::string> kDecode{"run",
+                                       "window_rows",
+                                       "head_dim=64",
+                                       "gqa_ratio=2",
+                                       "window=40",
+                                       "kv_layout=ring(130)",
+                                       "arith=chunk256",
+                                       "--target",
+                                       "host",
+                                       "--rows",
+                                       "1",
+                                       "--kv-heads",
+                                       "1",
+                                       "--launches",
+                                       "1",
+                                       "--json"};
 
 void open_to_everyone(const fs::path& top) {
   REQUIRE(chmod(top.c_str(), 0755) == 0);
@@ -93,6 +106,8 @@ const std::vector<Trouble>& troubles() {
       {"a worker that does not start", {{"BROACH_WORKER", "/bin/false"}}, fine, fine},
       {"no worker", {{"BROACH_WORKER", "/nonexistent"}}, fine, fine},
       {"few descriptors", {}, fine, [] { return limit(RLIMIT_NOFILE, 20); }},
+      // The one that runs is the user's own: no thread and no process beside it.
+      {"no thread and no process", {}, fine, [] { return limit(RLIMIT_NPROC, 1); }},
       {"a file system that is only read, /tmp and /dev/shm too",
        {},
        [] {
@@ -108,7 +123,44 @@ const std::vector<Trouble>& troubles() {
   return all;
 }
 
+/// Decodes from a layer of the image's as another user, under each way of first use.
+void check_served(const Image& image, const fs::path& layer, const Trouble& trouble) {
+  for (const char* first_use : {"wait", "background", "never"}) {
+    INFO(trouble.name << ", " << layer.filename() << ", " << first_use);
+    Program engine("/nonexistent");
+    engine.set("BROACH_CACHE_PATH", layer.string());
+    engine.set("BROACH_TRUSTED_KEYS", image.keys.string());
+    engine.set("BROACH_FIRST_USE", first_use);
+    for (const auto& [name, value] : trouble.environment) engine.set(name, value);
+    engine.prepare([&] { return trouble.as_root() && become_user() && trouble.as_the_user(); });
+    const Ended ended = engine.run(kDecode);
+    CAPTURE(ended.out, ended.err);
+    if (ended.status == Program::kCannotPrepare) BROACH_SKIP("this machine cannot be so poor");
+    CHECK(ended.status == 0);
+    CHECK(ended.out.find("\"compiled\":false") != std::string::npos);
+  }
+}
+
 }  // namespace
+
+TEST_CASE("a warmed image serves where neither a process nor a thread can be started",
+          "[tools][image]") {
+  if (geteuid() != 0) BROACH_SKIP("taking things away from a user needs root");
+  const Image image;
+  if (image.made.status != 0) BROACH_SKIP("no host compiler: " + image.made.err);
+  for (const Trouble& trouble : troubles()) {
+    if (std::string_view(trouble.name) != "no thread and no process") continue;
+    check_served(image, image.layer, trouble);
+    // What is not there cannot be made so, and is refused by name.
+    Program engine("/nonexistent");
+    engine.set("BROACH_FIRST_USE", "wait");
+    engine.prepare([&] { return become_user() && trouble.as_the_user(); });
+    const Ended refused = engine.run(kDecode);
+    CAPTURE(refused.err);
+    CHECK(refused.status == 4);
+    CHECK(refused.err.find("Resource temporarily unavailable") != std::string::npos);
+  }
+}
 
 TEST_CASE("a warmed layer or bundle serves whatever else the machine lacks",
           "[tools][image][slow]") {
@@ -116,21 +168,7 @@ TEST_CASE("a warmed layer or bundle serves whatever else the machine lacks",
   const Image image;
   if (image.made.status != 0) BROACH_SKIP("no host compiler: " + image.made.err);
   for (const Trouble& trouble : troubles()) {
-    for (const fs::path& layer : {image.layer, image.bundle}) {
-      for (const char* first_use : {"wait", "background", "never"}) {
-        INFO(trouble.name << ", " << layer.filename() << ", " << first_use);
-        Program engine("/nonexistent");
-        engine.set("BROACH_CACHE_PATH", layer.string());
-        engine.set("BROACH_TRUSTED_KEYS", image.keys.string());
-        engine.set("BROACH_FIRST_USE", first_use);
-        for (const auto& [name, value] : trouble.environment) engine.set(name, value);
-        engine.prepare([&] { return trouble.as_root() && become_user() && trouble.as_the_user(); });
-        const Ended ended = engine.run(kDecode);
-        CAPTURE(ended.out, ended.err);
-        if (ended.status == Program::kCannotPrepare) BROACH_SKIP("this machine cannot be so poor");
-        CHECK(ended.status == 0);
-        CHECK(ended.out.find("\"compiled\":false") != std::string::npos);
-      }
-    }
+    check_served(image, image.layer, trouble);
+    check_served(image, image.bundle, trouble);
   }
 }

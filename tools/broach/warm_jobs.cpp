@@ -3,10 +3,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <atomic>
 #include <mutex>
-#include <thread>
 #include <utility>
+
+#include "tools/contract/harness/in_parallel.hpp"
 
 namespace broach::tool {
 namespace {
@@ -25,26 +25,19 @@ WarmOutcome run_jobs(specializer::Forge& forge, const std::vector<WarmJob>& jobs
   WarmOutcome outcome;
   outcome.artifacts.resize(jobs.size());
   std::vector<std::optional<Error>> errors(jobs.size());
-  std::atomic<std::size_t> next = 0;
   std::mutex watching;
-  const auto work = [&] {
-    for (std::size_t j = next++; j < jobs.size(); j = next++) {
-      auto artifact = forge.obtain(jobs[j].plan, specializer::OnMiss::kCompileAnew);
-      const std::lock_guard lock(watching);
-      watcher(jobs[j], artifact);
-      if (artifact) {
-        ++(artifact->compiled ? outcome.compiled : outcome.hits);
-        outcome.artifacts[j] = std::move(*artifact);
-      } else {
-        errors[j] = artifact.error();
-      }
+  const auto work = [&](std::size_t j) {
+    auto artifact = forge.obtain(jobs[j].plan, specializer::OnMiss::kCompileAnew);
+    const std::lock_guard lock(watching);
+    watcher(jobs[j], artifact);
+    if (artifact) {
+      ++(artifact->compiled ? outcome.compiled : outcome.hits);
+      outcome.artifacts[j] = std::move(*artifact);
+    } else {
+      errors[j] = artifact.error();
     }
   };
-  {
-    std::vector<std::jthread> workers;
-    for (std::size_t t = 1; t < std::min(threads, jobs.size()); ++t) workers.emplace_back(work);
-    work();
-  }
+  contract::in_parallel(jobs.size(), static_cast<std::uint32_t>(threads), work);
   for (std::size_t j = 0; j < jobs.size(); ++j) {
     if (errors[j]) outcome.failures.push_back({&jobs[j], std::move(*errors[j])});
   }

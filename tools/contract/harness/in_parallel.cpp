@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -19,7 +20,11 @@ void in_parallel(std::size_t count, std::uint32_t threads,
   };
   std::vector<std::jthread> others;
   const std::size_t wanted = std::min<std::size_t>(thread_count(threads), count);
-  for (std::size_t i = 1; i < wanted; ++i) others.emplace_back(take);
+  try {
+    for (std::size_t i = 1; i < wanted; ++i) others.emplace_back(take);
+  } catch (const std::system_error&) {
+    // Fewer threads, or the caller's alone, do the same work.
+  }
   take();
 }
 

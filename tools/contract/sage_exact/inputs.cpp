@@ -5,6 +5,8 @@
 #include <thread>
 #include <tuple>
 
+#include "tools/contract/harness/in_parallel.hpp"
+
 namespace broach::contract::sage_exact {
 namespace {
 
@@ -87,14 +89,9 @@ std::vector<std::uint16_t> make_input(const InputRule& rule) {
   // A thread for each 2^22 elements, as far as there are processors.
   const std::size_t most = std::max(1U, std::thread::hardware_concurrency());
   const std::size_t count = std::clamp<std::size_t>(input.size() >> 22, 1, most);
-  std::vector<std::thread> threads;
-  for (std::size_t i = 1; i < count; ++i) {
-    threads.emplace_back([&, i] {
-      make_tokens(rule, rule.tokens * i / count, rule.tokens * (i + 1) / count, input.data());
-    });
-  }
-  make_tokens(rule, 0, rule.tokens / count, input.data());
-  for (std::thread& thread : threads) thread.join();
+  in_parallel(count, static_cast<std::uint32_t>(count), [&](std::size_t i) {
+    make_tokens(rule, rule.tokens * i / count, rule.tokens * (i + 1) / count, input.data());
+  });
   return input;
 }
 

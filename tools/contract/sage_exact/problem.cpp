@@ -137,10 +137,10 @@ Result<Digests> Problem::digests() const {
   for (const NamedTensor& tensor : tensors()) {
     auto bytes = bytes_of(tensor.name);
     if (!bytes) return bytes.error();
-    pending.emplace_back(std::string(tensor.name),
-                         std::async(std::launch::async, [owned = *std::move(bytes)] {
-                           return sha256_of(owned.data(), owned.size());
-                         }));
+    pending.emplace_back(
+        std::string(tensor.name),
+        // On this thread where no other can be started.
+        std::async([owned = *std::move(bytes)] { return sha256_of(owned.data(), owned.size()); }));
   }
   Digests digests;
   for (auto& [name, digest] : pending) digests.emplace_back(name, digest.get());
