@@ -30,6 +30,9 @@ struct KernelEntry {
   std::uint32_t dynamic_shared_bytes = 0;
   std::uint32_t block_rows = 0;  ///< Rows that a block works on; 0 where the grid counts others.
   std::uint32_t copy_rows = 0;   ///< Keys of a tensor copy; 0 where no tensor map is passed.
+  /// C++ that names the function where its name in the binary is the compiler's to choose:
+  /// "scale<4>". Empty: `function` is the binary's name.
+  std::string expression = {};
 };
 
 /// A family's main source for one shape, and the functions it defines.
