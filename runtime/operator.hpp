@@ -3,6 +3,9 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "broach/result.hpp"
 #include "cache/key.hpp"
@@ -20,14 +23,22 @@ class Launch {
   virtual ~Launch() = default;
 };
 
-/// Picks a loaded plan's functions out of its module. `multiprocessors` is the device's, by which a
-/// launch may spread its work.
+/// A loaded plan, as a launch is made of it.
+///
+/// Owns:    nothing; the module outlives the launch.
+struct LaunchParts {
+  const specializer::Shape& served;
+  const specializer::Plan& plan;
+  Module& module;
+  std::uint32_t multiprocessors;  ///< The device's, by which a launch may spread its work.
+  const specializer::Target& target;
+  std::span<const LaunchLimits> limits;  ///< One a plan entry, as the binary states them.
+};
+
+/// Picks a loaded plan's functions out of its module.
 ///
 /// Errors:  kInternal when the plan's entries are not what the launch knows.
-using MakeLaunch = Result<std::unique_ptr<const Launch>> (*)(const specializer::Shape& served,
-                                                             const specializer::Plan& plan,
-                                                             Module& module,
-                                                             std::uint32_t multiprocessors);
+using MakeLaunch = Result<std::unique_ptr<const Launch>> (*)(const LaunchParts& parts);
 
 /// A loaded operator. Handles share it; the Runtime that made it keeps it too.
 ///
@@ -39,6 +50,9 @@ using MakeLaunch = Result<std::unique_ptr<const Launch>> (*)(const specializer::
 struct Operator {
   struct Loaded {
     cache::Key key;
+    std::string layer;      ///< Its name.
+    bool compiled = false;  ///< By this process.
+    std::vector<LaunchLimits> limits;
     std::unique_ptr<Module> module;
     std::unique_ptr<const Launch> launch;
   };
@@ -52,10 +66,17 @@ struct Operator {
     return static_cast<const Made&>(*serving.load(std::memory_order_acquire));
   }
 
+  /// What serves now, with the binary that it came from.
+  const Loaded& loaded() const noexcept {
+    return serving.load(std::memory_order_acquire) == first.launch.get() ? first : promoted;
+  }
+  bool is_generic() const noexcept { return began_generic && &loaded() == &first; }
+
   specializer::Shape shape;  ///< As it is served: with every default replaced.
   std::shared_ptr<Device> device;
   Loaded first;
   Loaded promoted;
+  bool began_generic = false;  ///< `first` is the generic kernel.
   std::atomic<const Launch*> serving;
 };
 

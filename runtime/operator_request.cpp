@@ -32,6 +32,7 @@ Result<void> refuse_capture(Device& device, const Shape& shape, Stream stream) {
 struct Wanted {
   ServedShape served;
   MakeLaunch make_launch;
+  FirstUse first_use;
 };
 
 Result<Operator::Loaded> load(Runtime::State& runtime, const Wanted& wanted,
@@ -40,19 +41,22 @@ Result<Operator::Loaded> load(Runtime::State& runtime, const Wanted& wanted,
   if (!plan) return plan.error();
   auto loaded = load_plan(runtime.forge, *runtime.device, *plan, on_miss);
   if (!loaded) return loaded.error();
-  if (runtime.first_use == FirstUse::kWait && loaded->artifact.compiled) {
+  if (wanted.first_use == FirstUse::kWait && loaded->artifact.compiled) {
     // The request waited for a compiler: the next image can be warmed for it.
     runtime.forge.cache().record_miss({plan->family, plan->shape_json, plan->target.name, 1,
                                        loaded->artifact.object->provenance.created_unix_ms});
   }
-  auto launch = wanted.make_launch(wanted.served.shape(), *plan, *loaded->module,
-                                   runtime.device->multiprocessors());
+  const cache::Object& object = *loaded->artifact.object;
+  auto launch = wanted.make_launch({wanted.served.shape(), *plan, *loaded->module,
+                                    runtime.device->multiprocessors(), runtime.device->target(),
+                                    object.limits});
   if (!launch) return launch.error();
-  const cache::Key key = loaded->artifact.object->key.key;
+  const cache::Key key = object.key.key;
   runtime.background.post([&runtime, key, live = std::move(loaded->live)] {
     record_live_limits(runtime.forge.cache(), *runtime.device, key, live);
   });
-  return Operator::Loaded{key, std::move(loaded->module), *std::move(launch)};
+  return Operator::Loaded{key,           loaded->artifact.layer.name, loaded->artifact.compiled,
+                          object.limits, std::move(loaded->module),   *std::move(launch)};
 }
 
 /// Compiles the specialised kernel behind the generic one's back and puts it in its place.
@@ -68,13 +72,13 @@ void promote(Runtime::State& runtime, const Wanted& wanted, Operator& op) {
 }
 
 /// Loads what serves first: under `background` the generic kernel, where the specialised one would
-/// have to be compiled.
+/// have to be compiled. A family without one has the error that says so.
 Result<Operator::Loaded> load_first(Runtime::State& runtime, const Wanted& wanted,
                                     bool& is_generic) {
-  const bool compiles = runtime.first_use == FirstUse::kWait;
+  const bool compiles = wanted.first_use == FirstUse::kWait;
   auto loaded = load(runtime, wanted, {}, compiles ? OnMiss::kCompile : OnMiss::kRefuse);
-  is_generic = runtime.first_use == FirstUse::kBackground && !loaded &&
-               loaded.error().code == ErrorCode::kNotWarmed;
+  is_generic = wanted.first_use == FirstUse::kBackground && !loaded &&
+               loaded.error().code == ErrorCode::kNotWarmed && wanted.served.family().has_generic();
   if (!is_generic) return loaded;
   return load(runtime, wanted, {.control = {}, .generic = Switch::kOn}, OnMiss::kCompile);
 }
@@ -84,6 +88,7 @@ Result<std::shared_ptr<const Operator>> build(Runtime::State& runtime, const Wan
   auto loaded = load_first(runtime, wanted, is_generic);
   if (!loaded) return loaded.error();
   auto op = std::make_shared<Operator>(wanted.served.shape(), runtime.device, *std::move(loaded));
+  op->began_generic = is_generic;
   if (is_generic) {
     runtime.background.post([&runtime, wanted, op] { promote(runtime, wanted, *op); });
   }
@@ -114,10 +119,10 @@ class BuildTurn {
   Shape shape_;
 };
 
-}  // namespace
-
-Result<std::shared_ptr<const Operator>> first_request(Runtime::State& runtime, const Shape& shape,
-                                                      Stream stream, MakeLaunch make_launch) {
+Result<std::shared_ptr<const Operator>> first_request_under(FirstUse first_use,
+                                                            Runtime::State& runtime,
+                                                            const Shape& shape, Stream stream,
+                                                            MakeLaunch make_launch) {
   auto served = specializer::serve(shape, runtime.device->target());
   if (!served) return served.error();
   const Shape& resolved = served->shape();
@@ -129,9 +134,25 @@ Result<std::shared_ptr<const Operator>> first_request(Runtime::State& runtime, c
   if (const auto* known = runtime.operators.find(resolved)) {
     return runtime.operators.insert(shape, *known);
   }
-  auto built = build(runtime, {*served, make_launch});
+  auto built = build(runtime, {*served, make_launch, first_use});
   if (!built) return built.error();
   return runtime.operators.insert(shape, runtime.operators.insert(resolved, *std::move(built)));
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const Operator>> first_request(Runtime::State& runtime, const Shape& shape,
+                                                      Stream stream, MakeLaunch make_launch) {
+  return first_request_under(runtime.first_use, runtime, shape, stream, make_launch);
+}
+
+Result<std::shared_ptr<const Operator>> request_specialised(Runtime::State& runtime,
+                                                            const Shape& shape, Stream stream,
+                                                            MakeLaunch make_launch) {
+  if (const auto* known = runtime.operators.find(shape)) return *known;
+  const FirstUse first_use =
+      runtime.first_use == FirstUse::kNever ? FirstUse::kNever : FirstUse::kWait;
+  return first_request_under(first_use, runtime, shape, stream, make_launch);
 }
 
 }  // namespace broach::runtime

@@ -17,6 +17,12 @@ Result<std::shared_ptr<const Operator>> first_request(Runtime::State& runtime,
                                                       const specializer::Shape& shape,
                                                       Stream stream, MakeLaunch make_launch);
 
+/// As first_request under first use `wait` or `never`, whichever the runtime's is: without a
+/// generic kernel in between, and with a compile unless it is `never`.
+Result<std::shared_ptr<const Operator>> request_specialised(Runtime::State& runtime,
+                                                            const specializer::Shape& shape,
+                                                            Stream stream, MakeLaunch make_launch);
+
 /// The operator of a shape: the same one for the same shape, without a lock once it is there.
 ///
 /// `make_launch` is the one of the shape's operator.

@@ -131,6 +131,7 @@ Options Options::from_environment() {
     options.cache_directories.push_back(home + "/.cache/broach");
   }
   options.read_only_caches = path_list(variable("BROACH_CACHE_PATH"));
+  options.family_path = path_list(variable("BROACH_FAMILY_PATH"));
   options.trusted_keys = trusted_key_directories(home);
   options.remotes = read_remotes(options.problems);
   options.signing_key = variable("BROACH_SIGNING_KEY");

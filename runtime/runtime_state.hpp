@@ -11,6 +11,8 @@
 #include "runtime/background.hpp"
 #include "runtime/compose.hpp"
 #include "runtime/device.hpp"
+#include "runtime/kernel/kept_families.hpp"
+#include "runtime/kernel/pending.hpp"
 #include "runtime/operator.hpp"
 #include "runtime/shape_table.hpp"
 #include "specializer/forge.hpp"
@@ -24,6 +26,7 @@ struct Runtime::State {
   State(const Options& options, std::shared_ptr<runtime::Device> on, specializer::Forge with)
       : first_use(options.first_use),
         notice(runtime::notice_of(options)),
+        toolkits(runtime::compilers_options(options)),
         device(std::move(on)),
         forge(std::move(with)) {}
 
@@ -35,6 +38,7 @@ struct Runtime::State {
 
   FirstUse first_use;
   std::function<void(std::string_view)> notice;
+  specializer::CompilersOptions toolkits;  ///< Where toolkits and their headers are looked for.
   std::shared_ptr<runtime::Device> device;
   specializer::Forge forge;
 
@@ -48,6 +52,10 @@ struct Runtime::State {
   std::mutex building_mutex;
   std::condition_variable built;
   std::vector<specializer::Shape> building;
+
+  /// Families of engines that operators refer to, and their kernels that are on the way.
+  runtime::KeptFamilies families;
+  runtime::PendingKernels pending;
 
   /// Promotions to specialised kernels. Last: it ends before what its work uses.
   runtime::BackgroundQueue background;

@@ -23,7 +23,8 @@ struct Variant {
   Switch generic = Switch::kOff;  ///< The family's run-time fields as run-time values.
 };
 
-/// One function of a binary and how a block of it is launched. The grid is the operator's.
+/// One function of a binary and how a block of it is launched. The grid is the operator's. Where
+/// `block_threads` is 0 the binary or the launch says it.
 struct KernelEntry {
   std::string function;
   std::uint32_t block_threads = 0;
@@ -35,6 +36,13 @@ struct KernelEntry {
   std::string expression = {};
 };
 
+/// What binaries of a family may not have: one that has it is no error of the compiler, but is not
+/// launched.
+struct Refusals {
+  bool spills = false;        ///< Of registers.
+  bool local_memory = false;  ///< A stack, or arrays that registers cannot hold.
+};
+
 /// A family's main source for one shape, and the functions it defines.
 ///
 /// The source names each constant (`constexpr int kHeadDim = 256;`) and includes the family's
@@ -42,6 +50,7 @@ struct KernelEntry {
 struct Rendered {
   std::string main_source;
   std::vector<KernelEntry> entries;
+  std::string main_name = "main.cu";
 };
 
 /// A family of kernels: what its shapes are made of, which of them it serves where, and the source
@@ -58,6 +67,18 @@ class Family {
 
   /// At most kMaxFields.
   virtual std::span<const Field> fields() const noexcept = 0;
+
+  /// Hex digits over all that a family of an engine consists of; empty for this version's own.
+  virtual std::string_view digest() const noexcept { return {}; }
+
+  /// Where it comes from, for messages.
+  virtual std::string_view origin() const noexcept { return "this version's own"; }
+
+  /// Whether it has a generic kernel, which can serve while a shape's own is compiled.
+  virtual bool has_generic() const noexcept { return true; }
+
+  /// What its binaries may not have.
+  virtual Refusals refusals() const noexcept { return {}; }
 
   /// Says whether each field is in range and the fields agree, on whatever target.
   ///

@@ -17,7 +17,8 @@ constexpr int kVersion = 1;
 // Reads one manifest; every message starts with the file and the entry that is being read.
 class ManifestReader {
  public:
-  explicit ManifestReader(std::string_view file) : where_(fmt::format("manifest {}", file)) {}
+  ManifestReader(std::string_view file, const FamilySet& families)
+      : families_(families), where_(fmt::format("manifest {}", file)) {}
 
   Result<Manifest> read(std::string_view text) {
     const auto parsed = parse_json<Json>(text);
@@ -95,10 +96,10 @@ class ManifestReader {
   }
 
   Result<const Family*> read_family(const Json& json) const {
-    if (!json.contains("family")) return families().front();
+    if (!json.contains("family")) return families_.all().front();
     auto name = text_of(json, "family");
     if (!name) return name.error();
-    auto family = family_named(*name);
+    auto family = families_.named(*name);
     if (!family) return refused(family.error().message);
     return family;
   }
@@ -147,14 +148,16 @@ class ManifestReader {
     return {};
   }
 
+  const FamilySet& families_;
   std::string where_;
 };
 
 }  // namespace
 
-Result<Manifest> read_manifest(std::string_view file, std::string_view text) {
+Result<Manifest> read_manifest(std::string_view file, std::string_view text,
+                               const FamilySet& families) {
   try {
-    return ManifestReader(file).read(text);
+    return ManifestReader(file, families).read(text);
   } catch (const std::exception& fault) {
     return Error{ErrorCode::kInvalidArgument,
                  fmt::format("manifest {}: {}", file, plain_words(fault.what())), ""};

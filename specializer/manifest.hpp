@@ -6,6 +6,7 @@
 
 #include "broach/result.hpp"
 #include "specializer/family.hpp"
+#include "specializer/family_set.hpp"
 #include "specializer/shape.hpp"
 
 namespace broach::specializer {
@@ -35,12 +36,13 @@ struct Manifest {
   std::vector<NotServed> not_served;
 };
 
-/// Reads a manifest; `file` is what error messages call it.
+/// Reads a manifest, whose entries are of these families; `file` is what error messages call it.
 ///
 /// Errors:  kInvalidArgument naming the file, the line where it stops being JSON, or the entry, its
 ///          model, the field, its value and what would work.
 /// Source:  docs/manifests.md.
-Result<Manifest> read_manifest(std::string_view file, std::string_view text);
+Result<Manifest> read_manifest(std::string_view file, std::string_view text,
+                               const FamilySet& families = {});
 
 /// Every distinct shape, in the order the entries first name it.
 std::vector<Shape> distinct_shapes(const Manifest& manifest);

@@ -9,6 +9,7 @@
 #include "cache/metrics.hpp"
 #include "specializer/any_compiler.hpp"
 #include "specializer/limits.hpp"
+#include "specializer/refusals.hpp"
 
 namespace broach::specializer {
 namespace {
@@ -151,7 +152,11 @@ Version least_driver(const Target& target, const CompilerIdentity& compiler) {
 
 Result<Artifact> obtain(cache::Cache& cache, const ObtainSteps& steps, const Plan& plan,
                         OnMiss on_miss) {
-  return Obtaining(cache, steps, plan).run(on_miss);
+  auto artifact = Obtaining(cache, steps, plan).run(on_miss);
+  if (!artifact) return artifact;
+  // After it was stored: the next process is refused without a compile.
+  if (auto held = check_refusals(plan, artifact->object->limits); !held) return held.error();
+  return artifact;
 }
 
 }  // namespace broach::specializer

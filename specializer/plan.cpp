@@ -9,8 +9,6 @@
 namespace broach::specializer {
 namespace {
 
-constexpr std::string_view kMainName = "main.cu";
-
 ArtifactKind kind_of(Vendor vendor) {
   switch (vendor) {
     case Vendor::kNvidia:
@@ -103,8 +101,8 @@ Result<Plan> plan(const ServedShape& shape, const Variant& variant) {
   for (const KernelEntry& entry : rendered->entries) {
     if (auto fits = check_geometry(entry, target); !fits) return fits.error();
   }
-  auto sources = close_over_includes(kMainName, std::move(rendered->main_source), target.vendor,
-                                     shape.family().files());
+  auto sources = close_over_includes(rendered->main_name, std::move(rendered->main_source),
+                                     target.vendor, shape.family().files());
   if (!sources) return sources.error();
   auto options = shape.family().options(target);
   if (!options) return options.error();
@@ -118,6 +116,7 @@ Result<Plan> plan(const ServedShape& shape, const Variant& variant) {
   plan.options = *std::move(options);
   plan.entries = std::move(rendered->entries);
   plan.kind = kind_of(target.vendor);
+  plan.refusals = shape.family().refusals();
   return plan;
 }
 

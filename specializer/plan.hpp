@@ -35,6 +35,7 @@ struct Plan {
   std::vector<std::string> options;  ///< In order, without any path.
   std::vector<KernelEntry> entries;
   ArtifactKind kind = ArtifactKind::kCubin;
+  Refusals refusals;  ///< Decides no byte of the binary, so it is no part of the key.
 };
 
 /// Makes the plan of a shape where it is served, which it does not check again.

@@ -13,7 +13,10 @@ cache::KeyRecord key_of(const Plan& plan, std::string_view compiler_identity) {
   key.field("target", plan.target.name);
   key.field("kind", name_of(plan.kind));
   for (const std::string& option : plan.options) key.field("option", option);
-  for (const KernelEntry& entry : plan.entries) key.field("function", entry.function);
+  for (const KernelEntry& entry : plan.entries) {
+    key.field("function", entry.function);
+    if (!entry.expression.empty()) key.field("function.expression", entry.expression);
+  }
   for (const SourceFile& source : plan.sources) {
     key.field("source.name", source.name);
     key.field("source.bytes", source.bytes);

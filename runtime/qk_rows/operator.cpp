@@ -40,13 +40,11 @@ class QkRowsLaunch final : public Launch {
   std::uint32_t multiprocessors_;
 };
 
-Result<std::unique_ptr<const Launch>> make_launch(const specializer::Shape& served,
-                                                  const specializer::Plan& plan, Module& module,
-                                                  std::uint32_t multiprocessors) {
-  auto stages = pick_stages<1>(plan, module, "a qk_rows plan has one function");
+Result<std::unique_ptr<const Launch>> make_launch(const LaunchParts& parts) {
+  auto stages = pick_stages<1>(parts.plan, parts.module, "a qk_rows plan has one function");
   if (!stages) return stages.error();
   return std::unique_ptr<const Launch>(std::make_unique<QkRowsLaunch>(
-      specializer::typed_of<QkRowsShape>(served), (*stages)[0], multiprocessors));
+      specializer::typed_of<QkRowsShape>(parts.served), (*stages)[0], parts.multiprocessors));
 }
 
 }  // namespace

@@ -25,13 +25,11 @@ class SageLaunch final : public Launch {
   sage_exact::Functions functions_;
 };
 
-Result<std::unique_ptr<const Launch>> make_launch(const specializer::Shape& served,
-                                                  const specializer::Plan& plan, Module& module,
-                                                  std::uint32_t /*multiprocessors*/) {
+Result<std::unique_ptr<const Launch>> make_launch(const LaunchParts& parts) {
   sage_exact::Functions functions;
-  if (auto added = functions.add(plan, module); !added) return added.error();
+  if (auto added = functions.add(parts.plan, parts.module); !added) return added.error();
   return std::unique_ptr<const Launch>(
-      std::make_unique<SageLaunch>(specializer::typed_of<SageExactShape>(served), functions));
+      std::make_unique<SageLaunch>(specializer::typed_of<SageExactShape>(parts.served), functions));
 }
 
 using SharedOperator = std::shared_ptr<const Operator>;

@@ -93,20 +93,19 @@ class MmaLaunch final : public SparseRowsLaunch {
   LaunchStage stage_;
 };
 
-Result<std::unique_ptr<const Launch>> make_launch(const specializer::Shape& served,
-                                                  const specializer::Plan& plan, Module& module,
-                                                  std::uint32_t multiprocessors) {
-  const auto shape = specializer::typed_of<SparseRowsShape>(served);
+Result<std::unique_ptr<const Launch>> make_launch(const LaunchParts& parts) {
+  const auto shape = specializer::typed_of<SparseRowsShape>(parts.served);
   if (shape.tile == SparseTile::kMma) {
-    auto stages = pick_stages<1>(plan, module, "a sparse_rows tile=mma plan has one function");
+    auto stages =
+        pick_stages<1>(parts.plan, parts.module, "a sparse_rows tile=mma plan has one function");
     if (!stages) return stages.error();
     return std::unique_ptr<const Launch>(std::make_unique<MmaLaunch>(shape, (*stages)[0]));
   }
-  auto stages =
-      pick_stages<2>(plan, module, "a sparse_rows tile=scalar plan has a fold and a merge");
+  auto stages = pick_stages<2>(parts.plan, parts.module,
+                               "a sparse_rows tile=scalar plan has a fold and a merge");
   if (!stages) return stages.error();
   return std::unique_ptr<const Launch>(
-      std::make_unique<ScalarLaunch>(shape, (*stages)[0], (*stages)[1], multiprocessors));
+      std::make_unique<ScalarLaunch>(shape, (*stages)[0], (*stages)[1], parts.multiprocessors));
 }
 
 }  // namespace

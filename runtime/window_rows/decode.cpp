@@ -11,11 +11,9 @@
 namespace broach::runtime {
 namespace {
 
-Result<std::unique_ptr<const Launch>> make_launch(const specializer::Shape& served,
-                                                  const specializer::Plan& plan, Module& module,
-                                                  std::uint32_t multiprocessors) {
-  auto made = make_decode_launch(specializer::typed_of<WindowRowsShape>(served), plan, module,
-                                 multiprocessors);
+Result<std::unique_ptr<const Launch>> make_launch(const LaunchParts& parts) {
+  auto made = make_decode_launch(specializer::typed_of<WindowRowsShape>(parts.served), parts.plan,
+                                 parts.module, parts.multiprocessors);
   if (!made) return made.error();
   return std::unique_ptr<const Launch>(*std::move(made));
 }

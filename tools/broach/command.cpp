@@ -165,6 +165,12 @@ Command CommandLine::add(const std::string& name, const std::string& help) {
                   "Use this cache directory (default: BROACH_CACHE_DIR, XDG_CACHE_HOME/broach, "
                   "~/.cache/broach)")
       .placeholder("DIR");
+  command
+      .add_option("--family", invocation_.families,
+                  "A family file, FILE.json, beside those of BROACH_FAMILY_PATH (may be repeated); "
+                  "with a name, only that family's where entries or kernels are listed")
+      .one_value_each_time()
+      .placeholder("FILE|NAME");
   return command;
 }
 

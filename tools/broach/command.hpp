@@ -92,6 +92,7 @@ struct Invocation {
   Action action;
   bool json = false;
   std::string cache_dir;
+  std::vector<std::string> families;
 };
 
 /// The command's subcommands, and the reading of its arguments.

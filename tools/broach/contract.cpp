@@ -24,7 +24,6 @@ constexpr int kLimitsGate = 5;
 
 struct Wanted {
   std::string device;
-  std::string family;
   std::string only;
   bool list = false;
   bool digests = false;
@@ -45,13 +44,18 @@ contract::Bench bench_of(Runtime& runtime) {
   return {runtime.state().device.get(), &runtime.state().forge};
 }
 
-// `--family NAME`, or every family there is.
-Result<std::vector<const contract::ContractFamily*>> families_of(const std::string& name) {
+// The families that `--family NAME` names, or every one there is.
+Result<std::vector<const contract::ContractFamily*>> families_of(Session& session) {
+  if (auto known = session.families(); !known) return known.error();
   const auto all = contract::families();
-  if (name.empty()) return std::vector(all.begin(), all.end());
-  auto family = contract::find_family(name);
-  if (!family) return family.error();
-  return std::vector{*family};
+  if (session.family_names().empty()) return std::vector(all.begin(), all.end());
+  std::vector<const contract::ContractFamily*> families;
+  for (const std::string& name : session.family_names()) {
+    auto family = contract::find_family(name);
+    if (!family) return family.error();
+    families.push_back(*family);
+  }
+  return families;
 }
 
 // `--only WORD` keeps the cases and controls whose names hold it.
@@ -104,7 +108,7 @@ Result<ExitStatus> print_digests(Session& session, Runtime& runtime,
 }
 
 Result<ExitStatus> run(Session& session, const Wanted& wanted) {
-  auto families = families_of(wanted.family);
+  auto families = families_of(session);
   if (!families) return families.error();
   auto runtime = open(session, wanted.device);
   if (!runtime) return runtime.error();
@@ -161,7 +165,6 @@ void add_contract(CommandLine& line) {
       line.add("contract", "Prove the kernels on a device: gates, planted controls, limits");
   command.add_option("--target,--device", wanted->device,
                      "Where to run: host, host:step=k8, cuda, cuda:N");
-  command.add_option("--family", wanted->family, "One family's kernels (default: every family's)");
   command.add_option("--only", wanted->only, "Cases and controls whose names hold this word");
   command.add_flag("--list", wanted->list, "Print kernels, controls and bounds; run nothing");
   command.add_flag("--digests", wanted->digests, "Print the outputs' digests, to be pinned");

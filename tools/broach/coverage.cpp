@@ -99,7 +99,9 @@ std::string to_text(const CoverageReport& report, const std::string& place) {
 }
 
 Result<ExitStatus> coverage(Session& session, const Wanted& wanted) {
-  auto list = list_jobs(wanted.request, session.cache());
+  auto families = session.families();
+  if (!families) return families.error();
+  auto list = list_jobs(wanted.request, session.cache(), **families);
   if (!list) return list.error();
   std::unique_ptr<cache::Cache> alone;
   if (!wanted.place.empty()) {

@@ -73,7 +73,9 @@ std::string to_text(const specializer::Plan& plan, const Coverage& answer, const
 }
 
 Result<ExitStatus> explain(Session& session, const Wanted& wanted) {
-  auto shape = parse_shape(wanted.shape);
+  auto families = session.families();
+  if (!families) return families.error();
+  auto shape = parse_shape(wanted.shape, **families);
   if (!shape) return shape.error();
   auto target = specializer::parse_target(wanted.target);
   if (!target) return target.error();

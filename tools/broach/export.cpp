@@ -19,7 +19,6 @@ namespace {
 
 struct Wanted {
   WarmRequest request;
-  std::vector<std::string> families;
   std::string output;
   std::string sign_with;
   bool any_compiler = false;
@@ -30,7 +29,8 @@ bool chosen(const std::vector<std::string>& names, const std::string& name) {
 }
 
 /// The keys of every entry that the targets and families let through.
-Result<std::vector<cache::Key>> keys_of_entries(cache::Cache& cache, const Wanted& wanted) {
+Result<std::vector<cache::Key>> keys_of_entries(Session& session, cache::Cache& cache,
+                                                const Wanted& wanted) {
   auto entries = cache.entries();
   if (!entries) return entries.error();
   std::vector<std::string> targets;
@@ -39,13 +39,11 @@ Result<std::vector<cache::Key>> keys_of_entries(cache::Cache& cache, const Wante
     if (!target) return target.error();
     targets.push_back(std::move(*target));
   }
-  for (const std::string& family : wanted.families) {
-    if (auto known = check_family(family, *entries); !known) return known.error();
-  }
+  auto families = families_chosen(session, *entries);
+  if (!families) return families.error();
   std::vector<cache::Key> keys;
   for (const cache::Entry& entry : *entries) {
-    if (chosen(targets, entry.description.target) &&
-        chosen(wanted.families, entry.description.family)) {
+    if (chosen(targets, entry.description.target) && chosen(*families, entry.description.family)) {
       keys.push_back(entry.key);
     }
   }
@@ -58,13 +56,17 @@ Result<std::vector<cache::Key>> keys_of_entries(cache::Cache& cache, const Wante
 
 Result<std::vector<cache::Key>> keys_to_export(Session& session, cache::Cache& cache,
                                                const Wanted& wanted) {
-  if (wanted.request.manifests.empty() && !wanted.request.all) {
-    return keys_of_entries(cache, wanted);
+  if (wanted.request.manifests.empty() && wanted.request.shapes.empty() && !wanted.request.all) {
+    return keys_of_entries(session, cache, wanted);
   }
-  auto list = list_jobs(wanted.request, cache);
+  auto known = session.families();
+  if (!known) return known.error();
+  auto families = families_chosen(session, {});
+  if (!families) return families.error();
+  auto list = list_jobs(wanted.request, cache, **known);
   if (!list) return list.error();
   std::erase_if(list->jobs,
-                [&](const WarmJob& job) { return !chosen(wanted.families, job.plan.family); });
+                [&](const WarmJob& job) { return !chosen(*families, job.plan.family); });
   auto report = check_coverage(session.forge(), cache, list->jobs,
                                wanted.any_compiler ? Makers::kAny : Makers::kThisMachines);
   if (!report) return report.error();
@@ -120,8 +122,6 @@ void add_export(CommandLine& line) {
                      "Only what these manifests need, all of it (shipped names, or files)");
   command.add_flag("--all", request.all, "What every shipped manifest needs");
   command.add_option("--target", request.targets, "Only this target's (may be repeated)")
-      .one_value_each_time();
-  command.add_option("--family", wanted->families, "Only this family's (may be repeated)")
       .one_value_each_time();
   command.add_option("--model", request.models, "Only this model's layers (may be repeated)")
       .one_value_each_time();

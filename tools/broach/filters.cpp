@@ -52,14 +52,26 @@ Result<std::string> target_named(const std::string& word, std::span<const cache:
   return unknown("target", word, std::move(known));
 }
 
-Result<void> check_family(const std::string& word, std::span<const cache::Entry> entries) {
+Result<void> check_family(const std::string& word, std::span<const cache::Entry> entries,
+                          const specializer::FamilySet& families) {
   std::vector<std::string> known;
-  for (const specializer::Family* family : specializer::families()) {
+  for (const specializer::Family* family : families.all()) {
     known.emplace_back(family->name());
   }
   for (const cache::Entry& entry : entries) known.push_back(entry.description.family);
   if (std::find(known.begin(), known.end(), word) != known.end()) return {};
   return unknown("family", word, std::move(known));
+}
+
+Result<std::vector<std::string>> families_chosen(Session& session,
+                                                 std::span<const cache::Entry> entries) {
+  auto families = session.families();
+  if (!families) return families.error();
+  auto names = session.family_names();
+  for (const std::string& name : names) {
+    if (auto known = check_family(name, entries, **families); !known) return known.error();
+  }
+  return names;
 }
 
 bool reads_before(std::string_view a, std::string_view b) noexcept {

@@ -12,6 +12,8 @@ constexpr char kEnvironmentHelp[] =
     "  BROACH_CACHE_DIR             the cache directory; default XDG_CACHE_HOME/broach, then\n"
     "                               ~/.cache/broach; memory only where none can be used\n"
     "  BROACH_CACHE_PATH            read-only cache directories and bundles, colon-separated\n"
+    "  BROACH_FAMILY_PATH           family files and directories of *.family.json, "
+    "colon-separated\n"
     "  BROACH_TRUSTED_KEYS          directories of the public keys whose signatures count; "
     "default\n"
     "                               ~/.config/broach/trusted_keys and /etc/broach/trusted_keys\n"

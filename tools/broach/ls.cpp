@@ -16,7 +16,6 @@ namespace {
 
 struct Wanted {
   std::string target;
-  std::string family;
   std::string layer;
   bool failures = false;
 };
@@ -48,12 +47,12 @@ Result<ExitStatus> list(Session& session, const Wanted& wanted) {
     if (!named) return named.error();
     target = std::move(*named);
   }
-  if (!wanted.family.empty()) {
-    if (auto known = check_family(wanted.family, *entries); !known) return known.error();
-  }
+  const auto families = families_chosen(session, *entries);
+  if (!families) return families.error();
   std::erase_if(*entries, [&](const cache::Entry& entry) {
     return (!target.empty() && entry.description.target != target) ||
-           (!wanted.family.empty() && entry.description.family != wanted.family);
+           (!families->empty() && std::find(families->begin(), families->end(),
+                                            entry.description.family) == families->end());
   });
   std::sort(entries->begin(), entries->end(), comes_before);
   if (session.output().json()) {
@@ -90,7 +89,6 @@ void add_ls(CommandLine& line) {
   auto wanted = std::make_shared<Wanted>();
   Command command = line.add("ls", "List the entries of the cache");
   command.add_option("--target", wanted->target, "Only this target's");
-  command.add_option("--family", wanted->family, "Only this family's");
   command.add_option("--layer", wanted->layer,
                      "All that this layer has: its path as `broach doctor` shows it, memory, "
                      "user or read_only");

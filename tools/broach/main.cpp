@@ -64,6 +64,7 @@ ExitStatus run(int argc, char** argv, Output& output) {
   }
   Session session(std::move(options), terminal == nullptr ? "" : terminal, output);
   if (!invocation.cache_dir.empty()) session.use_cache_directory(invocation.cache_dir);
+  session.name_families(invocation.families);
   const Result<ExitStatus> status = invocation.action(session);
   return output.close(status ? *status : output.fail(status.error()));
 }

@@ -42,10 +42,11 @@ std::vector<std::string_view> shipped_manifests() {
   return names;
 }
 
-Result<specializer::Manifest> load_manifest(const std::string& name) {
+Result<specializer::Manifest> load_manifest(const std::string& name,
+                                            const specializer::FamilySet& families) {
   for (const EmbeddedFile& file : kManifests) {
     if (file.name == name + std::string(kSuffix)) {
-      return specializer::read_manifest(name, file.bytes);
+      return specializer::read_manifest(name, file.bytes, families);
     }
   }
   std::error_code fault;
@@ -57,7 +58,7 @@ Result<specializer::Manifest> load_manifest(const std::string& name) {
   }
   auto text = file_text(name);
   if (!text) return text.error();
-  return specializer::read_manifest(name, *text);
+  return specializer::read_manifest(name, *text, families);
 }
 
 }  // namespace broach::tool

@@ -62,7 +62,7 @@ Result<std::string> chosen_device(const Wanted& wanted, const Session& session) 
 }
 
 Result<std::unique_ptr<const contract::Runner>> chosen_runner(const Wanted& wanted) {
-  auto argument = split_shape(wanted.shape);
+  auto argument = split_shape(wanted.shape, {});
   if (!argument) return argument.error();
   auto shape = specializer::parse_shape(*argument->family, argument->items);
   if (!shape) return shape.error();
@@ -173,7 +173,7 @@ std::string golden_line(const contract::GoldenRow& row) {
 
 /// The table of a family's golden digests and their verdicts.
 Result<ExitStatus> run_golden(Session& session, const Wanted& wanted) {
-  auto argument = split_shape(wanted.shape);
+  auto argument = split_shape(wanted.shape, {});
   if (!argument) return argument.error();
   auto family = contract::find_family(argument->family->name());
   if (!family) return family.error();

@@ -8,8 +8,29 @@
 
 #include "runtime/compose.hpp"
 #include "runtime/device.hpp"
+#include "specializer/own/load.hpp"
 
 namespace broach::tool {
+namespace {
+
+/// A family's name has no such letters and no such end.
+bool names_a_file(const std::string& word) {
+  return word.find('/') != std::string::npos || word.ends_with(".json");
+}
+
+Result<void> add_families(const std::string& path, const specializer::CompilersOptions& toolkits,
+                          specializer::FamilySet& set) {
+  auto files = specializer::own::family_files(path);
+  if (!files) return files.error();
+  for (const auto& file : *files) {
+    auto family = specializer::own::load_family(file, toolkits);
+    if (!family) return family.error();
+    if (auto added = set.add(*std::move(family)); !added) return added.error();
+  }
+  return {};
+}
+
+}  // namespace
 
 Session::Session(Options options, std::string terminal_name, Output& output)
     : options_(std::move(options)), terminal_name_(std::move(terminal_name)), output_(output) {
@@ -66,6 +87,30 @@ specializer::Forge& Session::forge() {
   if (!opening_notices_.empty()) output_.note(fmt::format("{}", fmt::join(opening_notices_, "; ")));
   opening_notices_.clear();
   return *forge_;
+}
+
+Result<const specializer::FamilySet*> Session::families() {
+  if (families_) return families_.get();
+  auto set = std::make_unique<specializer::FamilySet>();
+  const specializer::CompilersOptions toolkits = runtime::compilers_options(options_);
+  for (const std::string& path : options_.family_path) {
+    if (auto added = add_families(path, toolkits, *set); !added) return added.error();
+  }
+  std::vector<std::string> names;
+  for (const std::string& word : family_words_) {
+    if (!names_a_file(word)) {
+      names.push_back(word);
+      continue;
+    }
+    auto added = specializer::own::load_family(word, toolkits);
+    if (!added) return added.error();
+    auto family = set->add(*std::move(added));
+    if (!family) return family.error();
+    names.emplace_back((*family)->name());
+  }
+  family_names_ = std::move(names);
+  families_ = std::move(set);
+  return families_.get();
 }
 
 std::unique_ptr<cache::Cache> Session::fresh_cache() const {

@@ -3,12 +3,14 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "broach/options.hpp"
 #include "broach/result.hpp"
 #include "cache/cache.hpp"
 #include "specializer/compilers.hpp"
+#include "specializer/family_set.hpp"
 #include "specializer/forge.hpp"
 #include "tools/broach/output.hpp"
 
@@ -41,6 +43,19 @@ class Session {
   /// to; empty when they can, or none is named.
   std::string why_unreadable() const;
 
+  /// Words of --family: family files, and names.
+  void name_families(std::vector<std::string> words) { family_words_ = std::move(words); }
+
+  /// Every family: this version's own, those of BROACH_FAMILY_PATH, and those that the command line
+  /// names a file of.
+  ///
+  /// Errors:  a family file's.
+  /// Owns:    nothing; the session does.
+  Result<const specializer::FamilySet*> families();
+
+  /// The families that the command line names, by name. After families().
+  const std::vector<std::string>& family_names() const noexcept { return family_names_; }
+
   /// Opens the cache; what it has to say about its directories is one line on standard error.
   specializer::Forge& forge();
   cache::Cache& cache() { return forge().cache(); }
@@ -69,6 +84,9 @@ class Session {
   cache::Readers readers_ = cache::Readers::kOwner;
   std::vector<std::string> opening_notices_;
   bool opening_ = false;
+  std::vector<std::string> family_words_;
+  std::vector<std::string> family_names_;
+  std::unique_ptr<specializer::FamilySet> families_;
 
   specializer::Forge& open_forge();
 };

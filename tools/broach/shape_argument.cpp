@@ -37,9 +37,9 @@ std::string family_help(const Family& family) {
   return text + line + '\n';
 }
 
-std::string family_names() {
+std::string family_names(const specializer::FamilySet& families) {
   std::string names;
-  for (const Family* family : specializer::families()) {
+  for (const Family* family : families.all()) {
     names += fmt::format("{}{}", names.empty() ? "" : ", ", family->name());
   }
   return names;
@@ -47,7 +47,8 @@ std::string family_names() {
 
 }  // namespace
 
-Result<ShapeArgument> split_shape(const std::vector<std::string>& arguments) {
+Result<ShapeArgument> split_shape(const std::vector<std::string>& arguments,
+                                  const specializer::FamilySet& families) {
   std::vector<std::string> items;
   for (const std::string& argument : arguments) {
     std::istringstream stream(argument);
@@ -57,17 +58,18 @@ Result<ShapeArgument> split_shape(const std::vector<std::string>& arguments) {
     return Error{ErrorCode::kInvalidArgument,
                  fmt::format("no shape; one is a family ({}) and name=value for its fields, such "
                              "as head_dim=256",
-                             family_names()),
+                             family_names(families)),
                  ""};
   }
-  auto family = specializer::family_named(items.front());
+  auto family = families.named(items.front());
   if (!family) return family.error();
   items.erase(items.begin());
   return ShapeArgument{*family, std::move(items)};
 }
 
-Result<specializer::Shape> parse_shape(const std::vector<std::string>& arguments) {
-  auto argument = split_shape(arguments);
+Result<specializer::Shape> parse_shape(const std::vector<std::string>& arguments,
+                                       const specializer::FamilySet& families) {
+  auto argument = split_shape(arguments, families);
   if (!argument) return argument.error();
   return specializer::parse_shape(*argument->family, argument->items);
 }

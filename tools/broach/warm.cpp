@@ -165,7 +165,9 @@ Result<ExitStatus> warm(Session& session, const Wanted& wanted) {
   session.fill_for_everyone();
   auto stored = session.stored_cache(Session::Need::kWrite);  // Nothing would be kept without it.
   if (!stored) return stored.error();
-  auto list = list_jobs(wanted.request, **stored);
+  auto families = session.families();
+  if (!families) return families.error();
+  auto list = list_jobs(wanted.request, **stored, **families);
   if (!list) return list.error();
   if (shares_with_a_fleet(**stored)) {
     std::shuffle(list->jobs.begin(), list->jobs.end(), std::mt19937(std::random_device()()));

@@ -12,6 +12,7 @@
 #include "specializer/family.hpp"
 #include "specializer/shape.hpp"
 #include "tools/broach/manifests.hpp"
+#include "tools/broach/shape_argument.hpp"
 
 namespace broach::tool {
 namespace {
@@ -72,8 +73,22 @@ std::string check_form(const std::string& form) {
   return fmt::format("no family has a form \"{}\"; decode and prefill are examples", form);
 }
 
+Result<std::vector<Wish>> wishes_of_shapes(const WarmRequest& request,
+                                           const specializer::FamilySet& families) {
+  std::vector<Wish> wishes;
+  for (const std::string& text : request.shapes) {
+    const auto shape = parse_shape({text}, families);
+    if (!shape) return shape.error();
+    for (const std::string& target : request.targets) {
+      wishes.push_back({*shape, target, "command line", nullptr});
+    }
+  }
+  return wishes;
+}
+
 /// Errors:  kInvalidArgument naming the manifest or model and what would work.
 Result<std::vector<Wish>> wishes_of_manifests(const WarmRequest& request,
+                                              const specializer::FamilySet& families,
                                               std::vector<specializer::NotServed>& not_served) {
   const auto is_chosen = [&](const std::string& model) {
     return request.models.empty() ||
@@ -86,7 +101,7 @@ Result<std::vector<Wish>> wishes_of_manifests(const WarmRequest& request,
   std::vector<Wish> wishes;
   std::set<std::string> models;
   for (const std::string& name : names) {
-    auto manifest = load_manifest(name);
+    auto manifest = load_manifest(name, families);
     if (!manifest) return manifest.error();
     for (specializer::NotServed& layer : manifest->not_served) {
       models.insert(layer.model);
@@ -130,8 +145,9 @@ specializer::Shape for_any_target(const specializer::Shape& shape, const std::st
   return general;
 }
 
-Result<specializer::Shape> shape_of(const cache::JournalRow& row) {
-  const auto family = specializer::family_named(row.family);
+Result<specializer::Shape> shape_of(const cache::JournalRow& row,
+                                    const specializer::FamilySet& families) {
+  const auto family = families.named(row.family);
   if (!family) return family.error();
   return specializer::shape_from_json(**family, row.shape_json);
 }
@@ -163,10 +179,11 @@ class JobList {
 
 /// Adds what the journal asks for. A row that says nothing to this version stops no other.
 std::vector<Wish> wishes_of_journal(const std::vector<cache::JournalRow>& rows,
-                                    const WarmRequest& request, JobList& list) {
+                                    const WarmRequest& request,
+                                    const specializer::FamilySet& families, JobList& list) {
   std::vector<Wish> wishes;
   for (const cache::JournalRow& row : rows) {
-    const auto shape = shape_of(row);
+    const auto shape = shape_of(row, families);
     if (!shape) {
       list.refuse(row, shape.error());
       continue;
@@ -193,7 +210,7 @@ Result<void> plan_wish(const Wish& wish, const WarmRequest& request, JobList& li
   auto plan = specializer::plan(*served);
   if (!plan) return plan.error();
   list.add(*std::move(plan), wish.wanted_by);
-  if (!request.generic) return {};
+  if (!request.generic || !wish.shape.family().has_generic()) return {};
   auto generic = specializer::plan(*served, {{}, Switch::kOn});
   if (!generic) return generic.error();
   list.add(*std::move(generic), wish.wanted_by);
@@ -229,6 +246,11 @@ void add_selection(Command& command, WarmRequest& request) {
                      "Shipped manifests by name (gemma-4), or manifest files");
   command.add_flag("--all", request.all, "Every shipped manifest");
   command
+      .add_option(
+          "--shape", request.shapes,
+          "One shape (may be repeated): 'FAMILY name=value …', as `broach help shapes` says")
+      .one_value_each_time();
+  command
       .add_option("--target", request.targets, "A target (may be repeated): sm_90a, gfx90a, host…")
       .one_value_each_time();
   command.add_option("--model", request.models, "Only this model's layers (may be repeated)")
@@ -236,13 +258,15 @@ void add_selection(Command& command, WarmRequest& request) {
   add_form(command, request);
 }
 
-Result<WarmList> list_jobs(const WarmRequest& request, cache::Cache& cache) {
+Result<WarmList> list_jobs(const WarmRequest& request, cache::Cache& cache,
+                           const specializer::FamilySet& families) {
   const auto shard = parse_shard(request.shard);
   if (!shard) return shard.error();
-  if (request.manifests.empty() && !request.all && !request.from_journal) {
+  const bool names_shapes = !request.manifests.empty() || request.all || !request.shapes.empty();
+  if (!names_shapes && !request.from_journal) {
     return Error{ErrorCode::kInvalidArgument,
-                 fmt::format("nothing to warm: name a manifest ({}), a file, --all or "
-                             "--from-journal",
+                 fmt::format("nothing to warm: name a manifest ({}), a file, --shape, --all "
+                             "or --from-journal",
                              fmt::join(shipped_manifests(), ", ")),
                  ""};
   }
@@ -254,13 +278,16 @@ Result<WarmList> list_jobs(const WarmRequest& request, cache::Cache& cache) {
   }
   JobList all;
   std::vector<specializer::NotServed> not_served;
-  auto wishes = wishes_of_manifests(request, not_served);
+  auto wishes = wishes_of_manifests(request, families, not_served);
   if (!wishes) return wishes.error();
+  const auto shapes = wishes_of_shapes(request, families);
+  if (!shapes) return shapes.error();
+  wishes->insert(wishes->end(), shapes->begin(), shapes->end());
   if (auto planned = plan_all(*wishes, request, all); !planned) return planned.error();
   if (request.from_journal) {
     const auto rows = cache.journal();
     if (!rows) return rows.error();
-    const auto missed = wishes_of_journal(*rows, request, all);
+    const auto missed = wishes_of_journal(*rows, request, families, all);
     if (auto planned = plan_all(missed, request, all); !planned) return planned.error();
   }
   WarmList list = all.take();

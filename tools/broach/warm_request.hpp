@@ -6,6 +6,7 @@
 
 #include "broach/result.hpp"
 #include "cache/cache.hpp"
+#include "specializer/family_set.hpp"
 #include "specializer/manifest.hpp"
 #include "tools/broach/command.hpp"
 #include "tools/broach/warm_jobs.hpp"
@@ -15,6 +16,7 @@ namespace broach::tool {
 /// What a warm run was asked for, as the command line has it.
 struct WarmRequest {
   std::vector<std::string> manifests;  ///< Shipped names or files.
+  std::vector<std::string> shapes;     ///< "FAMILY name=value …" each.
   bool all = false;
   bool from_journal = false;
   std::vector<std::string> targets;
@@ -50,6 +52,7 @@ struct WarmList {
 /// Errors:  kInvalidArgument naming the manifest, model, target or shard and what would work;
 ///          kUnsupported for a shape without a kernel when its form was asked for; kIo when a
 ///          manifest file cannot be read.
-Result<WarmList> list_jobs(const WarmRequest& request, cache::Cache& cache);
+Result<WarmList> list_jobs(const WarmRequest& request, cache::Cache& cache,
+                           const specializer::FamilySet& families);
 
 }  // namespace broach::tool

@@ -44,6 +44,7 @@ struct BROACH_API Options {
   std::vector<std::string> trusted_keys;       ///< BROACH_TRUSTED_KEYS: directories of *.pub.
   std::vector<RemoteCache> remotes;            ///< BROACH_REMOTE and BROACH_REMOTE_*.
   std::string signing_key;                     ///< BROACH_SIGNING_KEY: a secret key's file.
+  std::vector<std::string> family_path;        ///< BROACH_FAMILY_PATH: family files, directories.
   std::uint64_t cache_bytes = 0;               ///< BROACH_CACHE_BYTES
   std::uint64_t cache_objects = 0;             ///< BROACH_CACHE_OBJECTS
   std::string worker;                          ///< BROACH_WORKER: the broach-rtc program.

@@ -88,6 +88,7 @@ enum class Reason : std::uint8_t {
   kMachine,             ///< The machine's trouble of the moment, whatever was asked: nobody
                         ///< remembers it.
   kCompilerChanged,     ///< kCompilerMissing: another compiler took the place of the expected one.
+  kPending,             ///< kNotWarmed: it is being compiled in the background.
 };
 
 /// The enumerator's name as name_of(ErrorCode) has it; empty for kNone.
@@ -117,6 +118,8 @@ constexpr std::string_view name_of(Reason reason) noexcept {
       return "machine";
     case Reason::kCompilerChanged:
       return "compiler_changed";
+    case Reason::kPending:
+      return "pending";
   }
   return "";
 }
