@@ -56,11 +56,11 @@ class Flattener {
       left.remove_prefix(std::min(left.size(), line.size() + 1));
       std::optional<Directive> directive;
       if (!state.block_comment && state.raw_end.empty()) directive = directive_of(line);
-      if (directive && directive->name == "include" && directive->rest.starts_with('"')) {
-        const std::string_view rest = directive->rest.substr(1);
-        const std::string name(rest.substr(0, rest.find('"')));
-        if (auto added = include(name, source, number, conditions); !added) return added;
+      if (const auto name = directive ? included(*directive) : std::nullopt) {
+        if (auto added = include(*name, source, number, conditions); !added) return added;
         mark_line(number + 1, source.name);
+        follow(line, state);
+        if (state.block_comment) text_ += "/*";  // Begun behind the include.
         continue;
       }
       if (directive && directive->name.starts_with("if")) ++conditions;
@@ -79,6 +79,18 @@ class Flattener {
   std::string take() { return std::move(text_); }
 
  private:
+  // The name of an include that is the sources' own: any in quotes, one in angle brackets where
+  // they have it.
+  std::optional<std::string> included(const Directive& directive) const {
+    if (directive.name != "include" || directive.rest.empty()) return std::nullopt;
+    const char open = directive.rest.front();
+    if (open != '"' && open != '<') return std::nullopt;
+    const std::string_view rest = directive.rest.substr(1);
+    std::string name(rest.substr(0, rest.find(open == '<' ? '>' : '"')));
+    if (open == '<' && !by_name_.contains(name)) return std::nullopt;
+    return name;
+  }
+
   // A header met under a condition may be left out by the compiler, so a guard in the text sees
   // to its being taken once; one met outside any condition is simply never written again.
   Result<void> include(const std::string& name, const Source& from, std::size_t line,

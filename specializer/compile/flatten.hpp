@@ -12,8 +12,9 @@ namespace broach::specializer::rtc {
 /// without virtual headers needs no include path.
 ///
 /// `#include "name"` becomes the bytes of the source of exactly that name, once a translation
-/// unit, between `#line` directives that keep messages in terms of the sources. `#include <name>`
-/// stays. Comments and string literals are respected, raw ones included.
+/// unit, between `#line` directives that keep messages in terms of the sources. So does
+/// `#include <name>` where there is such a source; else it stays. Comments and string literals are
+/// respected, raw ones included.
 ///
 /// Errors:  kCompileFailed naming the including line and the missing header, or the bound that
 ///          the text would break.

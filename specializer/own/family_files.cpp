@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "specializer/own/standard_headers.hpp"
 #include "specializer/own/virtual_name.hpp"
 
 namespace broach::specializer::own {
@@ -46,6 +47,8 @@ FamilyFiles::FamilyFiles(std::string family, std::vector<SourceFile> sources,
     sources_.insert_or_assign(std::move(source.name),
                               Source{std::move(source.bytes), std::move(includes)});
   }
+  // Last, so that a family's own come before them.
+  packs_.push_back({standard_headers(), {}});
 }
 
 Result<std::vector<FileRef>> FamilyFiles::link(std::string_view name, std::string& bytes,
@@ -228,6 +231,7 @@ Error FamilyFiles::unresolved(const Where& from, const IncludeDirective& directi
   }
   std::string packs;
   for (const DeclaredPack& pack : packs_) {
+    if (pack.pack == standard_headers()) continue;
     packs += fmt::format("{}\"{}\"", packs.empty() ? "" : ", ", pack.pack->name());
   }
   return Error{

@@ -28,7 +28,8 @@ struct DeclaredPack {
 /// An include in quotes is looked for beside the file that has it, then by its full name among the
 /// sources, then in the packs in their order; one in angle brackets in the packs, then among the
 /// sources. Within a pack, an include in quotes is looked for beside the file and from the pack's
-/// top, then as one in angle brackets. The library's headers come last.
+/// top, then as one in angle brackets. The library's headers come last, after its stand-ins for
+/// C++'s standard headers (standard_headers.hpp).
 ///
 /// A file is handed over with each include respelt as `<virtual name>`: that means the same file
 /// to every compiler, those that know virtual files by their spelling alone included. An include

@@ -292,6 +292,10 @@ void write_seeds(const fs::path& top) {
   add_worker_messages(Folder(top, "worker_protocol"));
   Folder(top, "json").add("values", R"({"a": [1, -2.5e3, true, null, "\u00e9"], "b": {"c": []}})");
   Folder(top, "manifest").add("manifest", kManifest);
+  Folder(top, "include_scan")
+      .add("source",
+           "#inc\\\nlude \"a.h\" // b\n/* c\n*/ # include /**/ <d/e.h>\n#define ROOT d/SYS\n"
+           "#define SYS e\n#define HEADER <ROOT/f.h>\n#include HEADER\nR\"(\n#include <g>\n)\"\n");
   Folder(top, "flatten").add("sources", {kSources, sizeof kSources - 1});
   Folder(top, "planted").add("harmless", "F");
   Folder(top, "ptxas_log").add("log", kLog);

@@ -97,7 +97,6 @@ TEST_CASE("the host compiler's object loads and computes", "[specializer][compil
   Compilers compilers(compilers_options());
   if (const std::string why = missing(compilers, host()); !why.empty()) BROACH_SKIP(why);
   Plan plan = tiny_plan(host());
-  plan.sources[0].bytes = "#include <cmath>\n" + plan.sources[0].bytes;
   const auto output = compilers.compile(plan);
   REQUIRE(output);
   TempDir dir;

@@ -138,13 +138,13 @@ TEST_CASE("what a pack includes and no declared tree holds stops a compiler that
           "[specializer][own]") {
   const FamilyFiles files =
       files_of({}, {pack_of("lib", {{"lib.h",
-                                     "#ifndef __CUDACC_RTC__\n#include <cstdio>\n#endif\n"
+                                     "#ifndef __CUDACC_RTC__\n#include <vector>\n#endif\n"
                                      "#include \"/usr/include/stdio.h\"\n"
                                      "#include \"../../etc/passwd\"\n"
                                      "#include LIB_CONFIG\n"}})});
   const auto sources = closed(files, "#include <lib.h>\n");
   CHECK(bytes_of(sources, "lib.h") ==
-        "#ifndef __CUDACC_RTC__\n#error <cstdio> is in no declared source or header pack\n#endif\n"
+        "#ifndef __CUDACC_RTC__\n#error <vector> is in no declared source or header pack\n#endif\n"
         "#error \"/usr/include/stdio.h\" is in no declared source or header pack\n"
         "#error \"../../etc/passwd\" is in no declared source or header pack\n"
         "#include LIB_CONFIG\n");
@@ -208,6 +208,16 @@ TEST_CASE("the library's own headers are there for every family, and cannot be t
   check_message(closed(both, "#include \"mine.cuh\"\n#include \"common/ops.cuh\"\n"),
                 {"\"common/ops.cuh\" is a file of", "the sources of acme.norm",
                  "the library's own headers", "rename one"});
+}
+
+TEST_CASE("standard headers that kernels use have stand-ins, unless a family has its own",
+          "[specializer][own]") {
+  const FamilyFiles files = files_of({}, {pack_of("lib", {{"float.h", "int mine;\n"}})});
+  const auto sources = closed(files, "#include <cstdint>\n#include <float.h>\n");
+  CHECK(names_of(sources) == Names{"broach-main.cu", "cstdint", "float.h", "limits.h", "stdint.h"});
+  CHECK(bytes_of(sources, "float.h") == "int mine;\n");
+  check_message(closed(files, "#include <vector>\n"),
+                {"<vector>", "no file of the packs \"lib\";"});
 }
 
 TEST_CASE("files of two trees cannot have one name in a plan", "[specializer][own]") {

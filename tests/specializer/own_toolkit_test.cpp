@@ -3,8 +3,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "specializer/options.hpp"
 #include "specializer/own/family_files.hpp"
+#include "specializer/own/family_options.hpp"
 #include "tests/specializer/compile_support.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/temp_dir.hpp"
@@ -23,13 +23,29 @@ void write(const fs::path& file, const std::string& bytes) {
   std::ofstream(file) << bytes;
 }
 
+/// What plain sources use of standard headers, for each compiler.
+constexpr const char* kStandard =
+    "#include <assert.h>\n#include <cassert>\n#include <cfloat>\n#include <climits>\n"
+    "#include <cmath>\n#include <cstddef>\n#include <cstdint>\n#include <cstdio>\n"
+    "#include <cstdlib>\n#include <cstring>\n#include <float.h>\n#include <limits.h>\n"
+    "#include <math.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <stdio.h>\n"
+    "#include <stdlib.h>\n#include <string.h>\n"
+    "struct Pair { int a, b; };\n"
+    "extern \"C\" GLOBAL void probe(uint32_t* x, float* y, size_t n) {\n"
+    "  static_assert(sizeof(std::int64_t) == 8 && sizeof(uintptr_t) == sizeof(void*));\n"
+    "  static_assert(INT64_MAX > INT32_MAX && UINT8_MAX == 255 && LONG_MAX > 0);\n"
+    "  const std::size_t at = offsetof(Pair, b);\n"
+    "  assert(n > 0);\n"
+    "  x[0] = static_cast<uint32_t>(INT_MAX) + static_cast<uint32_t>(at);\n"
+    "  y[0] = INFINITY + FLT_MAX + NAN + static_cast<float>(M_PI);\n}\n";
+
 /// A plan of one source with the toolkit's pack alone.
 Plan plan_of(const Target& target, const SourceFiles& files, std::string main) {
   Plan plan;
   plan.family = "acme.probe";
   plan.target = target;
   plan.shape_json = "{}";
-  plan.options = compiler_options(target);
+  plan.options = *own::compiler_options(target, {});
   auto sources = close_over_includes("main.cu", std::move(main), target.vendor, files);
   INFO((sources ? "" : sources.error().message));
   REQUIRE(sources);
@@ -80,6 +96,10 @@ constexpr Case kCases[] = {
      "#include <cuda/std/type_traits>\n"
      "template <class T> __device__ cuda::std::make_unsigned_t<T> as_unsigned(T x) { return x; }\n"
      "extern \"C\" __global__ void probe(int x, unsigned* y) { *y = as_unsigned(x); }\n"},
+    {"cub and standard headers",
+     "#include <cstdint>\n#include <climits>\n#include <cub/block/block_reduce.cuh>\n"
+     "#include <cuda/std/cstdint>\n#include <cmath>\n#include <cstdio>\n"
+     "extern \"C\" __global__ void probe(std::uint64_t* x) { x[0] = INT_MAX; }\n"},
     {"cuda_runtime.h",
      "#include <cuda_runtime.h>\n"
      "extern \"C\" __global__ void probe(float4* x) { x[0] = make_float4(1, 2, 3, 4); }\n"},
@@ -106,6 +126,22 @@ TEST_CASE("the toolkit's headers compile from memory, with no include path",
       REQUIRE(output);
       CHECK(output->binary.size() > 64);
     }
+  }
+}
+
+TEST_CASE("the stand-ins for standard headers compile for every compiler",
+          "[specializer][own][toolkit]") {
+  Compilers compilers(compilers_options());
+  const FamilyFiles files("acme.probe", {}, {});
+  for (const char* name : {"sm_90a", "gfx90a", "host"}) {
+    const Target target = *parse_target(name);
+    const bool is_host = target.vendor == Vendor::kHost;
+    const std::string global = is_host ? "__attribute__((visibility(\"default\")))" : "__global__";
+    const auto output =
+        compilers.compile(plan_of(target, files, "#define GLOBAL " + global + "\n" + kStandard));
+    if (!output && output.error().code == ErrorCode::kCompilerMissing) continue;
+    INFO(name << " " << (output ? "" : output.error().message + "\n" + output.error().detail));
+    CHECK(output);
   }
 }
 

@@ -110,6 +110,17 @@ void hold(const std::string& scratch) {
   if (folder >= 0) ::flock(folder, LOCK_EX | LOCK_NB);
 }
 
+NoNewFiles::NoNewFiles() noexcept {
+  if (::getrlimit(RLIMIT_NOFILE, &before_) != 0) return;
+  // Descriptors that are open already stay in use.
+  const rlimit none{0, before_.rlim_max};
+  lowered_ = ::setrlimit(RLIMIT_NOFILE, &none) == 0;
+}
+
+NoNewFiles::~NoNewFiles() {
+  if (lowered_) ::setrlimit(RLIMIT_NOFILE, &before_);
+}
+
 Result<void> limit_memory(std::uint64_t bytes) {
   const rlimit none{0, 0};
   ::setrlimit(RLIMIT_CORE, &none);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/resource.h>
+
 #include <cstdint>
 #include <string>
 
@@ -27,6 +29,23 @@ bool die_with_parent(int socket, std::string scratch);
 
 /// Marks `scratch` as in use until this process ends, so that no other sweeps it away.
 void hold(const std::string& scratch);
+
+/// While it lives, this process opens no file: every try fails. For a compiler that has all it
+/// needs in memory, so that it reads nothing that the key does not hold, an absolute include
+/// included.
+///
+/// Threads: one at a time.
+class NoNewFiles {
+ public:
+  NoNewFiles() noexcept;
+  ~NoNewFiles();
+  NoNewFiles(const NoNewFiles&) = delete;
+  NoNewFiles& operator=(const NoNewFiles&) = delete;
+
+ private:
+  rlimit before_{};
+  bool lowered_ = false;
+};
 
 /// Bounds the address space, and what any file may grow to, a log in memory as well; 0 bounds no
 /// address space. Limits that are lower already stay. No core file is written, however the compiler

@@ -6,11 +6,14 @@
 #include <vector>
 
 #include "tools/rtc/compiler.hpp"
+#include "tools/rtc/files_read.hpp"
 #include "tools/rtc/rtc_program.hpp"
 #include "tools/rtc/shared_library.hpp"
 
 namespace broach::rtc {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr std::string_view kArchOption = "--offload-arch=";
 
@@ -39,10 +42,16 @@ class Hiprtc final : public Compiler {
   }
 
   Result<Compiled> compile(const CompileRequest& request) override {
-    auto compiled = compile_program(api_, request.sources,
-                                    with_arch(request.options, kArchOption, request.arch));
+    const fs::path listed = fs::path(scratch_) / "read";
+    auto options = with_arch(request.options, kArchOption, request.arch);
+    options.insert(options.end(), {"-MD", "-MF", listed.string()});
+    auto compiled = compile_program(api_, request.sources, options);
     const std::string& main = request.sources.front().name;
     if (compiled) {
+      // What comgr wrote itself lies in the private directory.
+      auto own = check_files_read(
+          listed, [this](const std::string& file) { return file.starts_with(scratch_ + "/"); });
+      if (!own) return own.error();
       compiled->log = in_virtual_names(compiled->log, main);
       return compiled;
     }
@@ -109,7 +118,7 @@ class Hiprtc final : public Compiler {
   // the file's full name ends in.
   static std::string release_of(const std::string& path, const std::string& otherwise) {
     std::error_code error;
-    const std::string name = std::filesystem::canonical(path, error).filename().string();
+    const std::string name = fs::canonical(path, error).filename().string();
     const std::size_t at = name.find(".so.");
     if (error || at == std::string::npos) return otherwise;
     const std::string release = name.substr(at + 4);

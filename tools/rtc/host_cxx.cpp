@@ -17,6 +17,7 @@
 #include "specializer/compile/unique_fd.hpp"
 #include "tools/rtc/child_process.hpp"
 #include "tools/rtc/compiler.hpp"
+#include "tools/rtc/files_read.hpp"
 #include "tools/rtc/log.hpp"
 
 namespace broach::rtc {
@@ -71,19 +72,31 @@ class HostCxx final : public Compiler {
     // A name that needs a random number takes it from here, so that the same bytes come out.
     std::vector<std::string> command = {driver_.string(), "-frandom-seed=broach"};
     command.insert(command.end(), request.options.begin(), request.options.end());
-    command.insert(command.end(), {"-o", output.string(), "-x", "c++", "-"});
+    // Without any directory to search, GCC takes `__has_include` for an error.
+    const fs::path nothing = scratch_ / "include";
+    std::error_code ignored;
+    fs::create_directory(nothing, ignored);
+    command.push_back("-I" + nothing.string());
+    const fs::path listed = scratch_ / "read";
+    command.insert(command.end(),
+                   {"-MD", "-MF", listed.string(), "-o", output.string(), "-x", "c++", "-"});
     auto child = run_child(command, *text);
     if (!child) return child.error();
     Compiled compiled;
     compiled.log = std::move(child->err) + child->out;
     if (child->status != 0) {
-      std::error_code ignored;
       fs::remove(output, ignored);
       return failure(child->status, std::move(compiled.log));
     }
     compiled.log = bounded_log(std::move(compiled.log));
+    // GCC reads this one before any source, unless it is told of no directory.
+    auto own = check_files_read(
+        listed, [](const std::string& file) { return file.ends_with("/stdc-predef.h"); });
+    if (!own) {
+      fs::remove(output, ignored);
+      return own.error();
+    }
     auto binary = contents(output);
-    std::error_code ignored;
     fs::remove(output, ignored);
     if (!binary) return binary.error();
     if (binary->empty()) {

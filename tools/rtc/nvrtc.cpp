@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "tools/rtc/compiler.hpp"
+#include "tools/rtc/guard.hpp"
 #include "tools/rtc/log.hpp"
 #include "tools/rtc/rtc_program.hpp"
 #include "tools/rtc/shared_library.hpp"
@@ -17,6 +18,11 @@ std::string word_starting(std::string_view text, std::string_view start) {
   if (at == std::string_view::npos) return "";
   const std::string_view rest = text.substr(at);
   return std::string(rest.substr(0, rest.find_first_of(" ,\r\n")));
+}
+
+// What the front end says of a file that it was kept from opening.
+bool is_stranger(const Error& error) {
+  return error.code == ErrorCode::kIo && error.detail.find("open source file") != std::string::npos;
 }
 
 class Nvrtc final : public Compiler {
@@ -52,8 +58,17 @@ class Nvrtc final : public Compiler {
   }
 
   Result<Compiled> compile(const CompileRequest& request) override {
-    auto compiled = compile_program(api_, request.sources,
-                                    with_arch(request.options, kArchOption, request.arch));
+    auto compiled = [&] {
+      const NoNewFiles none;
+      return compile_program(api_, request.sources,
+                             with_arch(request.options, kArchOption, request.arch));
+    }();
+    if (!compiled && is_stranger(compiled.error())) {
+      Error error = std::move(compiled).error();
+      error.code = ErrorCode::kCompileFailed;
+      error.message += "; sources include only what the plan has";
+      return error;
+    }
     if (compiled || compiled.error().detail.find("gpu-architecture") == std::string::npos) {
       return compiled;
     }
