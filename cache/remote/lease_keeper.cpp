@@ -19,14 +19,19 @@ LeaseKeeper::~LeaseKeeper() {
   }
 }
 
+// Without a thread a lease ends by its own time, and the next one that is held tries again.
+void LeaseKeeper::start_worker() noexcept try {
+  if (worker_.joinable()) return;
+  worker_ = std::jthread([this](const std::stop_token& stop) { work(stop); });
+} catch (const std::exception&) {
+}
+
 void LeaseKeeper::hold(const Key& key, LeaseNote note) {
   reporter_.count("lease_taken");
   {
     const std::lock_guard lock(mutex_);
     held_.insert_or_assign(key, Held{std::move(note), Clock::now() + terms_.time / 3});
-    if (!worker_.joinable()) {
-      worker_ = std::jthread([this](const std::stop_token& stop) { work(stop); });
-    }
+    start_worker();
   }
   changed_.notify_all();
 }

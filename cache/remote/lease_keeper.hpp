@@ -54,6 +54,7 @@ class LeaseKeeper {
     Wish wish = Wish::kKeep;
   };
 
+  void start_worker() noexcept;
   void work(const std::stop_token& stop);
   void serve(const Key& key, Held& held);
   std::map<Key, Held>::iterator first_due(Clock::time_point now);

@@ -1,9 +1,14 @@
 #include "cache/remote/lease_keeper.hpp"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <memory>
 
 #include "tests/cache/remote/memory_remote.hpp"
 #include "tests/cache/remote/remotes.hpp"
+#include "tests/support/as_user.hpp"
 #include "tests/support/catch.hpp"
 
 namespace broach::cache::remote {
@@ -72,6 +77,25 @@ TEST_CASE("a lease that another took is lost and no longer renewed", "[cache][re
   while (kept.reporter.counters()["lease_lost"] == 0) std::this_thread::yield();
   kept.keeper.reset();
   CHECK(kept.shelf.leases[sample()] == "another host 1 2 compile");
+}
+
+TEST_CASE("a lease that no thread can renew ends by itself, and the next one is renewed",
+          "[cache][remote][lease][multiprocess]") {
+  if (geteuid() != 0) BROACH_SKIP("a user who may start no thread needs root");
+  const auto threads = [](rlim_t most) {
+    rlimit bounds{};
+    if (getrlimit(RLIMIT_NPROC, &bounds) != 0) return false;
+    bounds.rlim_cur = std::min(most, bounds.rlim_max);
+    return setrlimit(RLIMIT_NPROC, &bounds) == 0;
+  };
+  CHECK(broach::test::as_user(23457, [&] {
+    Kept kept(milliseconds(3));
+    if (!threads(1)) return false;
+    const LeaseNote note = kept.take();
+    if (kept.shelf.renewals != 0 || !threads(RLIM_INFINITY)) return false;
+    kept.keeper->hold(sample(), note);
+    return kept.shelf.wait_until([&] { return kept.shelf.renewals >= 1; });
+  }));
 }
 
 TEST_CASE("a board that fails for a moment loses no lease", "[cache][remote][lease]") {
