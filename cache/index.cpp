@@ -16,6 +16,7 @@
 #include "cache/index_run.hpp"
 #include "cache/index_schema.hpp"
 #include "cache/os_error.hpp"
+#include "cache/transaction.hpp"
 
 namespace broach::cache {
 namespace {
@@ -48,7 +49,7 @@ struct Marks {
 // In one transaction: read one by one, they could be from before and after another process filled
 // the file.
 Marks marks_of(SQLite::Database& database) {
-  const SQLite::Transaction snapshot(database);
+  const Transaction snapshot(database, Transaction::Begin::kDeferred);
   Marks marks;
   marks.empty = pragma(database, "SELECT count(*) FROM sqlite_master") == 0;
   marks.application = pragma(database, "PRAGMA application_id");
@@ -225,7 +226,7 @@ void Index::prepare() {
 }
 
 void Index::create_tables() {
-  SQLite::Transaction transaction(*database_, SQLite::TransactionBehavior::IMMEDIATE);
+  Transaction transaction(*database_, Transaction::Begin::kImmediate);
   // An empty file that a process left as it died may be filled by two others at one time.
   if (pragma(*database_, "PRAGMA application_id") != 0) return;
   database_->exec(index_schema());

@@ -6,6 +6,7 @@
 #include <new>
 
 #include "cache/index.hpp"
+#include "cache/transaction.hpp"
 
 namespace broach::cache {
 
@@ -25,7 +26,7 @@ Result<T> Index::run(Purpose purpose, const std::function<T(SQLite::Database&)>&
       const auto database = connect(purpose);
       if (!database) return database.error();
       if constexpr (std::is_void_v<T>) {
-        SQLite::Transaction transaction(**database, SQLite::TransactionBehavior::IMMEDIATE);
+        Transaction transaction(**database, Transaction::Begin::kImmediate);
         work(**database);
         transaction.commit();
         return {};

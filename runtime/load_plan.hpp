@@ -16,8 +16,7 @@ namespace broach::runtime {
 struct LoadedPlan {
   std::unique_ptr<Module> module;
   specializer::Artifact artifact;
-  /// As the device reports them, one a plan entry, under the name that the binary has for it.
-  std::vector<LaunchLimits> live;
+  std::vector<LaunchLimits> live;  ///< As the device reports them, one a plan entry.
 };
 
 /// Obtains a plan's binary, demands that every entry fits the chip, loads it, and asks the live

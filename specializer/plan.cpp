@@ -2,8 +2,7 @@
 
 #include <fmt/core.h>
 
-#include <nlohmann/json.hpp>
-
+#include "specializer/shape_json.hpp"
 #include "specializer/sources.hpp"
 
 namespace broach::specializer {
@@ -79,16 +78,15 @@ std::vector<ShapeParameter> parameters_of(const Shape& shape, const Variant& var
 }
 
 std::string json_of(const Shape& shape, const Variant& variant) {
-  if (variant.control.empty() && variant.generic == Switch::kOff) return to_json(shape);
-  auto json = nlohmann::json::parse(to_json(shape));
+  JsonObject members = json_members(shape);
   if (variant.generic == Switch::kOn) {
     for (const Field& field : shape.family().fields()) {
-      if (field.in_generic == InGeneric::kRunTime) json[std::string(field.name)] = kAnyValue;
+      if (field.in_generic == InGeneric::kRunTime) members.set(field.name, kAnyValue);
     }
-    json["variant.generic"] = "on";
+    members.set("variant.generic", "on");
   }
-  if (!variant.control.empty()) json["variant.control"] = variant.control;
-  return json.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+  if (!variant.control.empty()) members.set("variant.control", variant.control);
+  return members.text();
 }
 
 }  // namespace

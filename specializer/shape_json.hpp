@@ -2,9 +2,13 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "specializer/json_text.hpp"
 #include "specializer/shape.hpp"
 
 namespace broach::specializer {
+
+/// What a shape's JSON holds, for more to be added.
+JsonObject json_members(const Shape& shape);
 
 /// Reads an object of a family's fields that is parsed already.
 ///

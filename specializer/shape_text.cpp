@@ -82,19 +82,21 @@ std::vector<ShapeParameter> parameters(const Shape& shape) {
   return out;
 }
 
-std::string to_json(const Shape& shape) {
+JsonObject json_members(const Shape& shape) {
   const auto fields = shape.family().fields();
-  Json json{{"family", shape.family().name()}};
+  JsonObject members;
+  members.set("family", shape.family().name());
   for (std::size_t i = 0; i < fields.size(); ++i) {
-    Json& value = json[std::string(fields[i].name)];
     if (fields[i].kind == FieldKind::kNumber) {
-      value = shape[i];
+      members.set(fields[i].name, shape[i]);
     } else {
-      value = value_text(fields[i], shape[i]);
+      members.set(fields[i].name, value_text(fields[i], shape[i]));
     }
   }
-  return json.dump();
+  return members;
 }
+
+std::string to_json(const Shape& shape) { return json_members(shape).text(); }
 
 std::string to_text(const Shape& shape) {
   std::string text(shape.family().name());

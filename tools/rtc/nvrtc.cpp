@@ -43,8 +43,6 @@ class Nvrtc final : public Compiler {
                                  {api_.log, "nvrtcGetProgramLog"},
                                  {api_.binary_size, "nvrtcGetCUBINSize"},
                                  {api_.binary, "nvrtcGetCUBIN"},
-                                 {api_.add_name, "nvrtcAddNameExpression"},
-                                 {api_.lowered_name, "nvrtcGetLoweredName"},
                                  {ptx_size_, "nvrtcGetPTXSize"},
                                  {ptx_, "nvrtcGetPTX"},
                                  {arch_count, "nvrtcGetNumSupportedArchs"},
@@ -63,8 +61,7 @@ class Nvrtc final : public Compiler {
     auto compiled = [&] {
       const NoNewFiles none;
       return compile_program(api_, request.sources,
-                             with_arch(request.options, kArchOption, request.arch),
-                             request.name_expressions);
+                             with_arch(request.options, kArchOption, request.arch));
     }();
     if (!compiled && is_stranger(compiled.error())) {
       Error error = std::move(compiled).error();
