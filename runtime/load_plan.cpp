@@ -12,20 +12,35 @@
 namespace broach::runtime {
 namespace {
 
-const LaunchLimits* limits_of(const cache::Object& object, std::string_view function) {
+// The rows of a binary are its plan's entries in their order, where one has another name in it.
+const LaunchLimits* limits_of(const cache::Object& object, const specializer::Plan& plan,
+                              std::size_t entry) {
+  if (!plan.entries[entry].expression.empty()) {
+    return entry < object.limits.size() ? &object.limits[entry] : nullptr;
+  }
   for (const LaunchLimits& limits : object.limits) {
-    if (limits.function == function) return &limits;
+    if (limits.function == plan.entries[entry].function) return &limits;
   }
   return nullptr;
+}
+
+// What the binary calls each entry.
+std::vector<std::string> symbols_of(const cache::Object& object, const specializer::Plan& plan) {
+  std::vector<std::string> symbols;
+  for (std::size_t i = 0; i < plan.entries.size(); ++i) {
+    const LaunchLimits* limits = limits_of(object, plan, i);
+    symbols.push_back(limits == nullptr ? plan.entries[i].function : limits->function);
+  }
+  return symbols;
 }
 
 /// What can be said without asking the driver to load the binary.
 Result<void> check_binary(const Device& device, const specializer::Plan& plan,
                           const cache::Object& object) {
-  for (const specializer::KernelEntry& entry : plan.entries) {
-    const LaunchLimits* limits = limits_of(object, entry.function);
+  for (std::size_t i = 0; i < plan.entries.size(); ++i) {
+    const LaunchLimits* limits = limits_of(object, plan, i);
     if (limits == nullptr) continue;
-    if (auto fits = check_launch(entry, *limits, plan.target); !fits) return fits;
+    if (auto fits = check_launch(plan.entries[i], *limits, plan.target); !fits) return fits;
   }
   return check_least_driver(device.driver_version(), device.driver(),
                             specializer::parse_cuda_words(object.provenance.least_driver));
@@ -50,9 +65,6 @@ Result<LoadedPlan> load_plan(specializer::Forge& forge, Device& device,
                              device.name(), device.target().name),
                  {}};
   }
-  std::vector<std::string> functions;
-  for (const specializer::KernelEntry& entry : plan.entries) functions.push_back(entry.function);
-
   LoadedPlan loaded;
   while (loaded.module == nullptr) {
     const bool is_second = loaded.artifact.object != nullptr;
@@ -64,7 +76,7 @@ Result<LoadedPlan> load_plan(specializer::Forge& forge, Device& device,
       return with_versions(fits.error(), device, object);
     }
     const cache::Stopwatch watch;
-    auto module = device.load(object.payload, functions);
+    auto module = device.load(object.payload, symbols_of(object, plan));
     forge.cache().metrics().record(module ? cache::Timing::kLoadDone : cache::Timing::kLoadRefused,
                                    watch.elapsed());
     if (module) {
@@ -79,8 +91,8 @@ Result<LoadedPlan> load_plan(specializer::Forge& forge, Device& device,
     forge.cache().distrust(object.key.key, module.error().message);
   }
 
-  for (const specializer::KernelEntry& entry : plan.entries) {
-    auto function = loaded.module->function(entry.function);
+  for (const std::string& symbol : symbols_of(*loaded.artifact.object, plan)) {
+    auto function = loaded.module->function(symbol);
     if (!function) return function.error();
     auto live = (*function)->live_limits();
     if (!live) return live.error();

@@ -16,7 +16,8 @@ namespace broach::runtime {
 struct LoadedPlan {
   std::unique_ptr<Module> module;
   specializer::Artifact artifact;
-  std::vector<LaunchLimits> live;  ///< As the device reports them, one a plan entry.
+  /// As the device reports them, one a plan entry, under the name that the binary has for it.
+  std::vector<LaunchLimits> live;
 };
 
 /// Obtains a plan's binary, demands that every entry fits the chip, loads it, and asks the live

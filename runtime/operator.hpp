@@ -50,11 +50,11 @@ using MakeLaunch = Result<std::unique_ptr<const Launch>> (*)(const LaunchParts& 
 struct Operator {
   struct Loaded {
     cache::Key key;
-    std::string layer;      ///< Its name.
-    bool compiled = false;  ///< By this process.
-    std::vector<LaunchLimits> limits;
     std::unique_ptr<Module> module;
     std::unique_ptr<const Launch> launch;
+    std::string layer = {};  ///< The name of the one that had the binary.
+    bool compiled = false;   ///< By this process.
+    std::vector<LaunchLimits> limits = {};
   };
 
   Operator(const specializer::Shape& of, std::shared_ptr<Device> on, Loaded loaded)

@@ -55,8 +55,12 @@ Result<Operator::Loaded> load(Runtime::State& runtime, const Wanted& wanted,
   runtime.background.post([&runtime, key, live = std::move(loaded->live)] {
     record_live_limits(runtime.forge.cache(), *runtime.device, key, live);
   });
-  return Operator::Loaded{key,           loaded->artifact.layer.name, loaded->artifact.compiled,
-                          object.limits, std::move(loaded->module),   *std::move(launch)};
+  return Operator::Loaded{key,
+                          std::move(loaded->module),
+                          *std::move(launch),
+                          loaded->artifact.layer.name,
+                          loaded->artifact.compiled,
+                          object.limits};
 }
 
 /// Compiles the specialised kernel behind the generic one's back and puts it in its place.

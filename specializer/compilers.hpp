@@ -52,7 +52,8 @@ struct CompileOutput {
   std::vector<std::byte> binary;
   std::string log;
   std::uint32_t compile_ms = 0;
-  CompilerIdentity compiler;  ///< As the worker that compiled it had it loaded.
+  CompilerIdentity compiler;              ///< As the worker that compiled it had it loaded.
+  std::vector<std::string> symbols = {};  ///< What the binary calls each plan entry.
 };
 
 /// A compiler as `doctor` shows it.

@@ -11,15 +11,20 @@
 namespace broach::specializer {
 
 Result<std::vector<LaunchLimits>> read_limits(const Plan& plan, std::span<const std::byte> binary,
-                                              std::string_view compile_log) {
+                                              std::string_view compile_log,
+                                              std::span<const std::string> symbols) {
   try {
+    std::vector<KernelEntry> entries = plan.entries;
+    for (std::size_t i = 0; i < symbols.size() && i < entries.size(); ++i) {
+      entries[i].function = symbols[i];
+    }
     switch (plan.kind) {
       case ArtifactKind::kCubin:
-        return read_cubin(plan.entries, plan.target, binary, compile_log);
+        return read_cubin(entries, plan.target, binary, compile_log);
       case ArtifactKind::kCodeObject:
-        return read_code_object(plan.entries, plan.target, binary);
+        return read_code_object(entries, plan.target, binary);
       case ArtifactKind::kHostSharedObject:
-        return read_host_object(plan.entries, plan.target, binary);
+        return read_host_object(entries, plan.target, binary);
     }
     return Error{ErrorCode::kInternal, "limits: unknown kind of binary", ""};
   } catch (const std::bad_alloc&) {

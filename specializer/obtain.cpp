@@ -79,7 +79,7 @@ class Obtaining {
     if (!output) return output.error();
     compiled_ = true;
     stage("limits");
-    auto limits = read_limits(plan_, output->binary, output->log);
+    auto limits = read_limits(plan_, output->binary, output->log, output->symbols);
     if (!limits) {
       Error error = limits.error();
       error.message = fmt::format("{} made a binary for {} that does not read: {}",

@@ -11,6 +11,7 @@
 // fragments are free of bank conflicts. Chips: any; sm_89, sm_120 and sm_121 have other bits
 // (tiles/mma_e4m3.cuh).
 
+#include "common/modelled.cuh"
 #include "sage_exact/params.h"
 #include "sage_exact/softmax.cuh"
 #include "tiles/mma_e4m3.cuh"
@@ -25,6 +26,13 @@ constexpr int kQueryBlock =
 constexpr int kDimBlocks = kHeadDim / 8;
 constexpr int kScoreSteps = kHeadDim / 32;
 constexpr int kPvSteps = kTileKeys / 32;
+// Blocks of dims that P x V computes at a time. A model's operands and sums lie beside o: registers
+// hold those of one block.
+#if defined(BROACH_HIP)
+constexpr int kPvBlocks = 1;
+#else
+constexpr int kPvBlocks = kDimBlocks;
+#endif
 constexpr unsigned kKStride = kHeadDim + 16;  // bytes
 constexpr unsigned kVStride = kTileKeys + 16;
 
@@ -95,7 +103,7 @@ BROACH_DEVICE void score_tile(Thread thread, const unsigned (&q)[kScoreSteps][4]
     BROACH_UNROLL
     for (int i = 0; i < 4; ++i) scores[j][i] = 0;
   }
-  BROACH_UNROLL
+  BROACH_STEPS
   for (int step = 0; step < kScoreSteps; ++step) {
     unsigned b[kKeyBlocks][2];
     BROACH_UNROLL
@@ -109,28 +117,59 @@ BROACH_DEVICE void score_tile(Thread thread, const unsigned (&q)[kScoreSteps][4]
   }
 }
 
-/// x = E4M3(p) v of a tile.
-BROACH_DEVICE void multiply_tile(Thread thread, const float (&p)[kKeyBlocks][4],
-                                 const AttentionShared& shared, unsigned (&x)[kDimBlocks][2]) {
+/// E4M3(p) of a step's 32 keys, as its left operand.
+BROACH_DEVICE void narrow_step(const float (&p)[kKeyBlocks][4], unsigned s, unsigned (&a)[4]) {
+  BROACH_UNROLL
+  for (unsigned word = 0; word < 4; ++word) {
+    const unsigned low = 4 * s + word / 2 * 2;  // the 16 keys' first block
+    const unsigned row = word % 2 * 2;
+    const unsigned first = e4m3_pair(p[low][row], p[low][row + 1]);
+    const unsigned second = e4m3_pair(p[low + 1][row], p[low + 1][row + 1]);
+    a[word] = kControl == Control::kPvOrderSwapped ? second | first << 16 : first | second << 16;
+  }
+}
+
+/// The left operands of a tile's steps. Beside a model all are made at once, so that P's registers
+/// are free; an instruction's are made at its step.
+#if defined(BROACH_HIP)
+struct LeftOperands {
+  unsigned words[kPvSteps][4];
+
+  BROACH_DEVICE explicit LeftOperands(const float (&p)[kKeyBlocks][4]) {
+    BROACH_STEPS
+    for (unsigned s = 0; s < kPvSteps; ++s) narrow_step(p, s, words[s]);
+  }
+  BROACH_DEVICE void step(unsigned s, unsigned (&a)[4]) const {
+    BROACH_UNROLL
+    for (unsigned word = 0; word < 4; ++word) a[word] = words[s][word];
+  }
+};
+#else
+struct LeftOperands {
+  const float (&p)[kKeyBlocks][4];
+
+  BROACH_DEVICE explicit LeftOperands(const float (&of_tile)[kKeyBlocks][4]) : p(of_tile) {}
+  BROACH_DEVICE void step(unsigned s, unsigned (&a)[4]) const { narrow_step(p, s, a); }
+};
+#endif
+
+/// x = E4M3(p) v of a tile, of the blocks of dims from `first` on.
+BROACH_DEVICE void multiply_tile(Thread thread, const LeftOperands& left,
+                                 const AttentionShared& shared, int first,
+                                 unsigned (&x)[kPvBlocks][2]) {
   const unsigned g = thread.lane() / 4;
   const unsigned t = thread.lane() % 4;
   BROACH_UNROLL
-  for (int i = 0; i < kDimBlocks; ++i) x[i][0] = x[i][1] = 0;
-  BROACH_UNROLL
+  for (int i = 0; i < kPvBlocks; ++i) x[i][0] = x[i][1] = 0;
+  BROACH_STEPS
   for (unsigned s = 0; s < kPvSteps; ++s) {
     unsigned a[4];
+    left.step(s, a);
+    unsigned b[kPvBlocks][2];
     BROACH_UNROLL
-    for (unsigned word = 0; word < 4; ++word) {
-      const unsigned low = 4 * s + word / 2 * 2;  // the 16 keys' first block
-      const unsigned row = word % 2 * 2;
-      const unsigned first = e4m3_pair(p[low][row], p[low][row + 1]);
-      const unsigned second = e4m3_pair(p[low + 1][row], p[low + 1][row + 1]);
-      a[word] = kControl == Control::kPvOrderSwapped ? second | first << 16 : first | second << 16;
-    }
-    unsigned b[kDimBlocks][2];
-    BROACH_UNROLL
-    for (unsigned i = 0; i < kDimBlocks; ++i) {
-      const unsigned char* const at = &shared.v[(8 * i + g) * kVStride + 32 * s + 4 * t];
+    for (unsigned i = 0; i < kPvBlocks; ++i) {
+      const unsigned block = static_cast<unsigned>(first) + i;
+      const unsigned char* const at = &shared.v[(8 * block + g) * kVStride + 32 * s + 4 * t];
       BROACH_UNROLL
       for (unsigned word = 0; word < 2; ++word) {
         const unsigned bytes = word_at(at + 16 * word);
@@ -186,14 +225,19 @@ BROACH_GLOBAL(broach_sage_exact_attention, broach::sage_exact::kAttentionThreads
     float p[kKeyBlocks][4];
     float a[2];
     bring_tile(thread, scores, scale, params.tokens - tile * kTileKeys, rows, p, a);
-    unsigned x[kDimBlocks][2];
-    multiply_tile(thread, p, shared, x);
-    BROACH_UNROLL
-    for (int i = 0; i < kDimBlocks; ++i) {
+    const LeftOperands left(p);
+    BROACH_STEPS
+    for (int first = 0; first < kDimBlocks; first += kPvBlocks) {
+      unsigned x[kPvBlocks][2];
+      multiply_tile(thread, left, shared, first, x);
       BROACH_UNROLL
-      for (int half = 0; half < 2; ++half) {
-        o[i][2 * half] = rescale(o[i][2 * half], a[half], low_f16(x[i][half]));
-        o[i][2 * half + 1] = rescale(o[i][2 * half + 1], a[half], high_f16(x[i][half]));
+      for (int i = 0; i < kPvBlocks; ++i) {
+        float(&block)[4] = o[first + i];
+        BROACH_UNROLL
+        for (int half = 0; half < 2; ++half) {
+          block[2 * half] = rescale(block[2 * half], a[half], low_f16(x[i][half]));
+          block[2 * half + 1] = rescale(block[2 * half + 1], a[half], high_f16(x[i][half]));
+        }
       }
     }
   }
@@ -206,7 +250,7 @@ BROACH_GLOBAL(broach_sage_exact_attention, broach::sage_exact::kAttentionThreads
     unsigned short* const out =
         params.out + at * params.out_row_stride + head * params.out_head_stride + 2 * t;
     const float* const v_scale = params.v_scale + head * kHeadDim + 2 * t;
-    BROACH_UNROLL
+    BROACH_STEPS
     for (int i = 0; i < kDimBlocks; ++i) {
       BROACH_UNROLL
       for (int of_pair = 0; of_pair < 2; ++of_pair) {

@@ -12,6 +12,7 @@
 //   m' = max(m, tile maximum)   a = ex2~(m - m')   p = ex2~(y sc - m') by one fma
 //   of every 16 keys s = ((p0 + p1) + p2) + p3;    d = d a + s by one fma, then d + s, d + s, d + s
 
+#include "common/modelled.cuh"
 #include "common/warp.cuh"
 #include "sage_exact/arith.cuh"
 
@@ -95,7 +96,7 @@ BROACH_DEVICE void bring_tile(Thread thread, const int (&scores)[kKeyBlocks][4],
                               float (&p)[kKeyBlocks][4], float (&a)[2]) {
   const int t = static_cast<int>(thread.lane() % 4);
   float most[2] = {masked_score(), masked_score()};
-  BROACH_UNROLL
+  BROACH_STEPS
   for (int j = 0; j < kKeyBlocks; ++j) {
     BROACH_UNROLL
     for (int i = 0; i < 4; ++i) {
@@ -116,7 +117,7 @@ BROACH_DEVICE void bring_tile(Thread thread, const int (&scores)[kKeyBlocks][4],
     const float before = rows.m[half];
     rows.m[half] = max_ftz(before, most[half]);
     a[half] = ex2_approx(sub_ftz(before, rows.m[half]));
-    BROACH_UNROLL
+    BROACH_STEPS
     for (int j = 0; j < kKeyBlocks; j += 2) {
       float sum = 0.0f;
       BROACH_UNROLL

@@ -12,6 +12,7 @@
 // A chip's own instruction does not give the chain's bits.
 
 #include "common/e4m3.cuh"
+#include "common/modelled.cuh"
 #include "common/platform.cuh"
 #include "tiles/mma_f16.cuh"
 
@@ -36,7 +37,7 @@ BROACH_DEVICE void mma_m16n8k32_e4m3([[maybe_unused]] Thread thread, unsigned (&
   }
 #else
   unsigned sums[kBlocks][2] = {};
-  BROACH_UNROLL
+  BROACH_STEPS
   for (unsigned shift = 0; shift < 32; shift += 16) {
     unsigned left[4];
     unsigned right[kBlocks][2];

@@ -8,7 +8,7 @@
 namespace broach::specializer::rtc {
 namespace {
 
-constexpr std::string_view kMagic = "brt1";
+constexpr std::string_view kMagic = "brt2";
 
 enum class Verb : std::uint8_t {
   kOpen = 1,
@@ -40,6 +40,8 @@ enum class Tag : std::uint8_t {
   kImageId = 19,
   kToolkitMajor = 20,
   kToolkitMinor = 21,
+  kNameExpression = 22,
+  kLoweredName = 23,
 };
 
 // The bytes a field of a tag may have at most.
@@ -65,6 +67,8 @@ std::size_t bound_of(Tag tag) {
     case Tag::kSourceName:
     case Tag::kOption:
     case Tag::kMessage:
+    case Tag::kNameExpression:
+    case Tag::kLoweredName:
       return kMaxNameBytes;
     case Tag::kSourceBytes:
     case Tag::kBinary:
@@ -251,7 +255,9 @@ struct Encoder {
     for (const Source& source : request.sources) {
       writer.add(Tag::kSourceName, source.name).add(Tag::kSourceBytes, source.bytes);
     }
-    return writer.add(Tag::kOption, request.options).frame();
+    return writer.add(Tag::kOption, request.options)
+        .add(Tag::kNameExpression, request.name_expressions)
+        .frame();
   }
   Result<std::string> operator()(const Opened& opened) const {
     Writer writer(Verb::kOpened);
@@ -269,6 +275,7 @@ struct Encoder {
         .add(Tag::kBinary, compiled.binary)
         .add(Tag::kLog, compiled.log)
         .add(Tag::kMilliseconds, little_endian(compiled.compile_ms))
+        .add(Tag::kLoweredName, compiled.lowered_names)
         .frame();
   }
   Result<std::string> operator()(const Failed& failed) const {
@@ -316,6 +323,7 @@ Result<Message> decode(std::string_view body) {
       request.arch = fields.text(Tag::kArch);
       request.sources = fields.pairs<Source>(Tag::kSourceName, Tag::kSourceBytes);
       request.options = fields.list(Tag::kOption);
+      request.name_expressions = fields.list(Tag::kNameExpression);
       if (request.sources.empty()) fields.fault("a compile without a source");
       return fields.finish(std::move(request));
     }
@@ -336,6 +344,7 @@ Result<Message> decode(std::string_view body) {
       compiled.binary = fields.text(Tag::kBinary);
       compiled.log = fields.text(Tag::kLog);
       compiled.compile_ms = static_cast<std::uint32_t>(fields.number(Tag::kMilliseconds));
+      compiled.lowered_names = fields.list(Tag::kLoweredName);
       return fields.finish(std::move(compiled));
     }
     case Verb::kFailed: {

@@ -13,7 +13,7 @@
 
 /// What the library and the worker program `broach-rtc` say to each other.
 ///
-///   frame := "brt1" body_bytes:u32le body
+///   frame := "brt2" body_bytes:u32le body
 ///   body  := verb:u8 field*
 ///   field := tag:u8 field_bytes:u32le bytes
 ///
@@ -70,6 +70,8 @@ struct CompileRequest {
   std::string arch;
   std::vector<Source> sources;  ///< The main source first.
   std::vector<std::string> options;
+  /// C++ that names functions whose names in the binary are the compiler's to choose.
+  std::vector<std::string> name_expressions{};
 
   friend bool operator==(const CompileRequest&, const CompileRequest&) = default;
 };
@@ -78,6 +80,7 @@ struct Compiled {
   std::string binary;
   std::string log;
   std::uint32_t compile_ms = 0;
+  std::vector<std::string> lowered_names{};  ///< One a name expression, in their order.
 
   friend bool operator==(const Compiled&, const Compiled&) = default;
 };

@@ -50,6 +50,16 @@ std::string joined(std::span<const std::string> lines) {
   return text;
 }
 
+// What the binary calls each entry: the names that were asked for came in their order.
+std::vector<std::string> symbols_of(const Plan& plan, std::vector<std::string> lowered) {
+  std::vector<std::string> symbols;
+  auto next = lowered.begin();
+  for (const KernelEntry& entry : plan.entries) {
+    symbols.push_back(entry.expression.empty() ? entry.function : std::move(*next++));
+  }
+  return symbols;
+}
+
 rtc::Deadline deadline_of(const CompilersOptions& options) {
   return std::chrono::steady_clock::now() + std::chrono::seconds(options.time_limit_s);
 }
@@ -91,15 +101,20 @@ Result<CompileOutput> Toolchain::compile(const Plan& plan) {
     request.sources.push_back({source.name, source.bytes});
   }
   request.options = plan.options;
+  for (const KernelEntry& entry : plan.entries) {
+    if (!entry.expression.empty()) request.name_expressions.push_back(entry.expression);
+  }
   const Attempt attempt{plan, options_, compiler, (*lease)->opened.targets};
   auto answer = (*lease)->process->exchange(request, deadline_of(options_));
   if (!answer) return lost(attempt, std::move(answer).error());
-  if (auto* compiled = std::get_if<rtc::Compiled>(&*answer)) {
+  auto* compiled = std::get_if<rtc::Compiled>(&*answer);
+  if (compiled != nullptr && compiled->lowered_names.size() == request.name_expressions.size()) {
     CompileOutput output;
     output.binary.resize(compiled->binary.size());
     std::memcpy(output.binary.data(), compiled->binary.data(), compiled->binary.size());
     output.log = std::move(compiled->log);
     output.compile_ms = compiled->compile_ms;
+    output.symbols = symbols_of(plan, std::move(compiled->lowered_names));
     output.compiler = compiler;
     return output;
   }

@@ -264,7 +264,7 @@ class CubinReader {
   std::optional<std::size_t> symbol_of(std::string_view function) const {
     for (std::size_t i = 0; i < image_.symbols.size(); ++i) {
       const ElfImage::Symbol& symbol = image_.symbols[i];
-      if (symbol.type == STT_FUNC && symbol.bind == STB_GLOBAL && symbol.name == function) return i;
+      if (symbol.type == STT_FUNC && symbol.bind != STB_LOCAL && symbol.name == function) return i;
     }
     return std::nullopt;
   }
@@ -272,7 +272,7 @@ class CubinReader {
   std::string functions() const {
     std::string names;
     for (const ElfImage::Symbol& symbol : image_.symbols) {
-      if (symbol.type != STT_FUNC || symbol.bind != STB_GLOBAL) continue;
+      if (symbol.type != STT_FUNC || symbol.bind == STB_LOCAL) continue;
       names += fmt::format("{}{}", names.empty() ? "" : ", ", symbol.name);
     }
     return names.empty() ? "none" : names;

@@ -34,6 +34,18 @@ Result<void> check_typed(const SageExactShape& shape) {
   return {};
 }
 
+// The int8 and the f16 step of attention are m16n8k32 and m16n8k16, which begin with sm_80; AMD's
+// chips and the host compute them without.
+bool has_attention(const Target& target) {
+  return target.vendor != Vendor::kNvidia || target.mma_step != MmaStep::kNone;
+}
+
+Error no_kernel(std::string message) {
+  Error error{ErrorCode::kUnsupported, "sage_exact " + std::move(message), ""};
+  error.reason = Reason::kNoKernel;
+  return error;
+}
+
 /// The shape without what changes nothing of its boundary, so that two of them are not two kernels.
 SageExactShape settled(SageExactShape shape, const Target& target) {
   if (shape.boundary != SageBoundary::kAttention) {
@@ -61,13 +73,16 @@ class SageExactFamily final : public Family {
     const auto typed = typed_of<SageExactShape>(shape);
     if (auto ranges = check_typed(typed); !ranges) return ranges.error();
     const SageExactShape resolved = settled(typed, target);
+    if (resolved.boundary == SageBoundary::kAttention && !has_attention(target)) {
+      return no_kernel(
+          fmt::format("boundary=attention has no kernel on {}: the MMA steps of int8 and f16 that "
+                      "it is made of need sm_80 or later; the other boundaries have one",
+                      target.name));
+    }
     if (resolved.schedule == SageSchedule::kWarpgroup &&
         schedule_for(target) != SageSchedule::kWarpgroup) {
-      return Error{ErrorCode::kUnsupported,
-                   fmt::format("sage_exact schedule=warpgroup needs sm_90a; {} is served by "
-                               "schedule=plain",
-                               target.name),
-                   ""};
+      return no_kernel(fmt::format(
+          "schedule=warpgroup needs sm_90a; {} is served by schedule=plain", target.name));
     }
     return served(shape_of(resolved), target);
   }

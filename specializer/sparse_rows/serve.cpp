@@ -50,8 +50,9 @@ bool has_form(const Target& target) {
   switch (target.mma_step) {
     case MmaStep::kTwoK8:
     case MmaStep::kOneK16:
-    case MmaStep::kMfma:
       return true;
+    case MmaStep::kMfma:
+      return !target.arch.starts_with("gfx908");  // Its bf16 steps are half as deep.
     case MmaStep::kWmma:
       return target.arch.starts_with("gfx11");  // gfx12's fragments lie otherwise.
     case MmaStep::kNone:
@@ -101,10 +102,12 @@ Result<SparseRowsShape> resolve(const SparseRowsShape& shape, const Target& targ
   }
   out.part_count = SparseRowsShape{}.part_count;
   if (!has_form(target)) {
-    return refused(ErrorCode::kUnsupported,
-                   fmt::format("tile=mma has no kernel on {}, whose matrix unit (if any) has no "
-                               "form; tile=scalar works",
-                               target.name));
+    Error error = refused(ErrorCode::kUnsupported,
+                          fmt::format("tile=mma has no kernel on {}, whose matrix unit (if any) "
+                                      "has no form; tile=scalar works",
+                                      target.name));
+    error.reason = Reason::kNoKernel;
+    return error;
   }
   if (!mma_geometry(out, target, static_cast<int>(out.gqa_ratio))) {
     return refused(

@@ -242,9 +242,11 @@ void add_worker_messages(const Folder& folder) {
   using namespace specializer::rtc;
   const Message messages[] = {
       OpenRequest{Engine::kHiprtc, "/lib/x.so", 1ULL << 40, "/tmp/a"},
-      CompileRequest{"sm_90a", {{"main.cu", "int x;"}, {"x/y.cuh", ""}}, {"-O3", ""}},
+      CompileRequest{
+          "sm_90a", {{"main.cu", "int x;"}, {"x/y.cuh", ""}}, {"-O3", ""}, {"f<4>", "g"}},
       Opened{"key", "words", {{"/a", "12"}, {"/b", ""}}, {"sm_80", "sm_90"}, {13, 1}},
-      Compiled{"binary", "log\n", 1234}, Failed{ErrorCode::kCompileFailed, "no", "a long log"}};
+      Compiled{"binary", "log\n", 1234, {"_Z1fILi4EEvv", "g"}},
+      Failed{ErrorCode::kCompileFailed, "no", "a long log"}};
   for (std::size_t i = 0; i < std::size(messages); ++i) {
     const std::string frame = *encode(messages[i]);
     folder.add("body" + std::to_string(i), std::string_view(frame).substr(kHeaderBytes));

@@ -12,11 +12,12 @@ using namespace broach;
 using namespace broach::specializer::rtc;
 
 std::vector<Message> samples() {
-  return {OpenRequest{Engine::kHiprtc, "/lib/x.so", 1ULL << 40, "/tmp/a"},
-          CompileRequest{"sm_90a", {{"main.cu", "a\0b"}, {"x/y.cuh", ""}}, {"-O3", ""}},
-          Opened{"key", "words", {{"/a", "12"}, {"/b", ""}}, {"sm_80", "sm_90"}, {13, 1}},
-          Compiled{std::string(100000, '\0'), "log\n", 1234},
-          Failed{ErrorCode::kCompileFailed, "no", "a long log"}};
+  return {
+      OpenRequest{Engine::kHiprtc, "/lib/x.so", 1ULL << 40, "/tmp/a"},
+      CompileRequest{"sm_90a", {{"main.cu", "a\0b"}, {"x/y.cuh", ""}}, {"-O3", ""}, {"f<4>", "g"}},
+      Opened{"key", "words", {{"/a", "12"}, {"/b", ""}}, {"sm_80", "sm_90"}, {13, 1}},
+      Compiled{std::string(100000, '\0'), "log\n", 1234, {"_Z1fILi4EEvv", "g"}},
+      Failed{ErrorCode::kCompileFailed, "no", "a long log"}};
 }
 
 std::string body_of(const Message& message) { return encode(message)->substr(kHeaderBytes); }
@@ -71,10 +72,10 @@ TEST_CASE("changed bytes are refused or decode to another message, and never do 
 }
 
 TEST_CASE("bounds hold in both directions", "[specializer][protocol]") {
-  CHECK_FALSE(body_bytes("brt1\xff\xff\xff\xff"));
-  CHECK_FALSE(body_bytes(std::string_view("brt1\0\0\0\0", 8)));
+  CHECK_FALSE(body_bytes("brt2\xff\xff\xff\xff"));
+  CHECK_FALSE(body_bytes(std::string_view("brt2\0\0\0\0", 8)));
   CHECK_FALSE(body_bytes(std::string_view("http\1\0\0\0", 8)));
-  CHECK_FALSE(body_bytes("brt1"));
+  CHECK_FALSE(body_bytes("brt2"));
   CompileRequest request{"sm_90a", {{std::string(kMaxNameBytes + 1, 'n'), ""}}, {}};
   CHECK(encode(request).error().code == ErrorCode::kLimitExceeded);
   request.sources = {{"main.cu", ""}};
@@ -114,7 +115,7 @@ TEST_CASE("a channel carries frames larger than a socket's buffer and respects i
     Channel right{UniqueFd(ends[1])};
     CHECK(right.receive(soon).error().code == ErrorCode::kTimedOut);
     // Nobody reads: the send cannot finish.
-    const Compiled big{std::string(std::size_t{8} << 20, 'x'), "", 0};
+    const Compiled big{std::string(std::size_t{8} << 20, 'x'), "", 0, {}};
     CHECK(left.send(big, soon).error().code == ErrorCode::kTimedOut);
   }
   CHECK(left.receive({}).error().code == ErrorCode::kCompilerDied);

@@ -34,6 +34,7 @@ struct FakeCompilers {
   std::vector<std::byte> binary = test::read_bytes(test::data_path("limits_sm_90a.cubin"));
   std::int64_t now_ms = kStartMs;
   int compiles = 0;
+  std::vector<std::string> symbols;
 
   ObtainSteps steps() {
     return {[this](const Target&) -> Result<CompilerIdentity> {
@@ -43,7 +44,7 @@ struct FakeCompilers {
             [this](const Plan&) -> Result<CompileOutput> {
               ++compiles;
               if (fails) return *fails;
-              return CompileOutput{binary, "the log", 7, compiles_as};
+              return CompileOutput{binary, "the log", 7, compiles_as, symbols};
             },
             [this] { return now_ms; }};
   }
@@ -61,6 +62,32 @@ bool has(const std::string& text, std::string_view part) {
 }
 
 }  // namespace
+
+TEST_CASE("an object has its plan's entries under the names that the compiler gave them",
+          "[specializer][forge]") {
+  FakeCompilers fake;
+  fake.symbols = {"bounds96", "spill"};
+  const auto cache = open_cache();
+  Plan plan = cubin_plan();
+  plan.entries[0].function = "first";
+  plan.entries[0].expression = "bounds<96>";
+  plan.entries[1].function = "second";
+  plan.entries[1].expression = "spill";
+  REQUIRE(obtain(*cache, fake.steps(), plan, OnMiss::kCompile));
+  // Without a compiler too.
+  fake.missing = Error{ErrorCode::kCompilerMissing, "none", ""};
+  const auto again = obtain(*cache, fake.steps(), plan, OnMiss::kRefuse);
+  REQUIRE(again);
+  CHECK(fake.compiles == 1);
+  const cache::Object& object = *again->object;
+  REQUIRE(object.limits.size() == 2);
+  CHECK(object.limits[0].function == "bounds96");
+  CHECK(object.limits[1].function == "spill");
+  CHECK(object.limits[1].spill_bytes == 744);
+
+  plan.entries[1].expression = "spill<2>";
+  CHECK_FALSE(obtain(*cache, fake.steps(), plan, OnMiss::kRefuse));
+}
 
 TEST_CASE("a plan is compiled once, and published with its limits and provenance",
           "[specializer][forge]") {

@@ -3,6 +3,7 @@
 #include <fstream>
 #include <utility>
 
+#include "specializer/limits.hpp"
 #include "specializer/own/family_options.hpp"
 #include "tests/specializer/compile_support.hpp"
 #include "tests/support/catch.hpp"
@@ -152,6 +153,58 @@ TEST_CASE("a file that a compiler was led to by its path fails the compile by it
     INFO(target.name << " " << log_of(output));
     CHECK(output);
   }
+}
+
+TEST_CASE("a template's instance is known by the name that the compiler gave it",
+          "[specializer][own][names]") {
+  Compilers compilers(compilers_options());
+  for (const Target& target : each_kind()) {
+    if (target.vendor == Vendor::kHost) continue;
+    Plan plan = seen_plan(target, "constexpr int kSeen = 1;\n");
+    plan.sources[0].bytes +=
+        "template <class T, int kN> __global__ void scale(T* x) { x[threadIdx.x] *= kN; }\n"
+        "__global__ void plain(float* x) { x[0] = 1.0f; }\n";
+    plan.kind = target.vendor == Vendor::kNvidia ? ArtifactKind::kCubin : ArtifactKind::kCodeObject;
+    plan.entries.resize(3);
+    plan.entries[1].function = "scale_float";
+    plan.entries[1].expression = "scale<float, 4>";
+    plan.entries[2].function = "plain";
+    plan.entries[2].expression = "plain";
+    const auto output = compilers.compile(plan);
+    if (!output && output.error().code == ErrorCode::kCompilerMissing) continue;
+    INFO(target.name << " " << log_of(output));
+    REQUIRE(output);
+    CHECK(output->symbols == std::vector<std::string>{"seen", "_Z5scaleIfLi4EEvPT_", "_Z5plainPf"});
+    const auto limits = read_limits(plan, output->binary, output->log, output->symbols);
+    INFO((limits ? "" : limits.error().message));
+    REQUIRE(limits);
+    REQUIRE(limits->size() == 3);
+    for (std::size_t i = 0; i < 3; ++i) {
+      CHECK((*limits)[i].function == output->symbols[i]);
+      CHECK((*limits)[i].registers.has_value());
+    }
+    // The entries' own names are not in the binary.
+    CHECK_FALSE(read_limits(plan, output->binary, output->log));
+
+    plan.entries[1].expression = "scale<absent>";
+    const auto refused = compilers.compile(plan);
+    REQUIRE_FALSE(refused);
+    INFO(log_of(refused));
+    CHECK(refused.error().code == ErrorCode::kCompileFailed);
+    CHECK(contains(refused.error().detail, "absent"));
+  }
+}
+
+TEST_CASE("the host compiler names no template's instance and says what does",
+          "[specializer][own][names]") {
+  Compilers compilers(compilers_options());
+  Plan plan = seen_plan(*parse_target("host"), "constexpr int kSeen = 1;\n");
+  plan.entries[0].expression = "seen<4>";
+  const auto refused = compilers.compile(plan);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::kUnsupported);
+  CHECK(contains(refused.error().message, "\"seen<4>\""));
+  CHECK(contains(refused.error().message, "broach/kernel.cuh"));
 }
 
 TEST_CASE("a list of the files read is understood as compilers write it",

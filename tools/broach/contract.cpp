@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -76,6 +77,21 @@ contract::Sweep sweep_of(const Wanted& wanted, const specializer::Target& target
   return whole ? contract::Sweep::kWhole : contract::Sweep::kQuick;
 }
 
+// Who names targets gets them; who says that the sweep is to be quick, one chip of each generation.
+void keep_limits(const Wanted& wanted, std::span<const contract::ContractFamily* const> families,
+                 contract::Sweep sweep, contract::ContractRequest& request) {
+  std::vector<contract::LimitScope>& scopes = request.limits.scopes;
+  if (scopes.empty()) return;
+  if (!wanted.limits_for.empty()) {
+    scopes.clear();
+    for (const std::string& name : wanted.limits_for) {
+      scopes.push_back({name, contract::deepest_kernels(families, sweep)});
+    }
+  } else if (wanted.sweep == "quick") {
+    scopes = contract::limit_scopes(families, sweep, contract::LimitTargets::kGenerations);
+  }
+}
+
 // `--gates` keeps those gates, and the controls that they have to see.
 void keep_gates(const std::vector<int>& gates, contract::ContractRequest& request) {
   const auto left_out = [&](contract::Gate gate) {
@@ -117,12 +133,7 @@ Result<ExitStatus> run(Session& session, const Wanted& wanted) {
   contract::ContractRequest request = contract::contract_of(*families, target, sweep);
   keep_only(wanted.only, request);
   keep_gates(wanted.gates, request);
-  if (!wanted.limits_for.empty() && !request.limits.scopes.empty()) {
-    request.limits.scopes.clear();
-    for (const std::string& name : wanted.limits_for) {
-      request.limits.scopes.push_back({name, contract::deepest_kernels(*families, sweep)});
-    }
-  }
+  keep_limits(wanted, *families, sweep, request);
   request.jobs = wanted.jobs;
   Output& output = session.output();
   if (wanted.list) {
@@ -174,7 +185,8 @@ void add_contract(CommandLine& line) {
       .between(1, kLimitsGate);
   command
       .add_option("--sweep", wanted->sweep,
-                  "quick or whole: fewer cases, or all (default: quick on the host)")
+                  "quick or whole: fewer cases and one chip a generation in gate 5, or all "
+                  "(default: quick cases on the host, and every target in gate 5)")
       .one_of({"quick", "whole"});
   command.add_option("--limits-for", wanted->limits_for, "Targets of gate 5 (default: the sweep's)")
       .separated_by(',');

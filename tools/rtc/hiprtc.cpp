@@ -36,7 +36,9 @@ class Hiprtc final : public Compiler {
                                  {api_.log_size, "hiprtcGetProgramLogSize"},
                                  {api_.log, "hiprtcGetProgramLog"},
                                  {api_.binary_size, "hiprtcGetCodeSize"},
-                                 {api_.binary, "hiprtcGetCode"}});
+                                 {api_.binary, "hiprtcGetCode"},
+                                 {api_.add_name, "hiprtcAddNameExpression"},
+                                 {api_.lowered_name, "hiprtcGetLoweredName"}});
     if (!loaded) return loaded;
     return identify();
   }
@@ -45,7 +47,7 @@ class Hiprtc final : public Compiler {
     const fs::path listed = fs::path(scratch_) / "read";
     auto options = with_arch(request.options, kArchOption, request.arch);
     options.insert(options.end(), {"-MD", "-MF", listed.string()});
-    auto compiled = compile_program(api_, request.sources, options);
+    auto compiled = compile_program(api_, request.sources, options, request.name_expressions);
     const std::string& main = request.sources.front().name;
     if (compiled) {
       // What comgr wrote itself lies in the private directory.

@@ -66,6 +66,13 @@ class HostCxx final : public Compiler {
 
   Result<Compiled> compile(const CompileRequest& request) override {
     const auto start = std::chrono::steady_clock::now();
+    if (!request.name_expressions.empty()) {
+      return Error{ErrorCode::kUnsupported,
+                   "the host compiler does not say what it calls \"" +
+                       request.name_expressions.front() +
+                       "\"; declare the kernel with the macro of broach/kernel.cuh",
+                   ""};
+    }
     auto text = specializer::rtc::flatten(request.sources);
     if (!text) return text.error();
     const fs::path output = scratch_ / "out.so";

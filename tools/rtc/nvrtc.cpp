@@ -43,6 +43,8 @@ class Nvrtc final : public Compiler {
                                  {api_.log, "nvrtcGetProgramLog"},
                                  {api_.binary_size, "nvrtcGetCUBINSize"},
                                  {api_.binary, "nvrtcGetCUBIN"},
+                                 {api_.add_name, "nvrtcAddNameExpression"},
+                                 {api_.lowered_name, "nvrtcGetLoweredName"},
                                  {ptx_size_, "nvrtcGetPTXSize"},
                                  {ptx_, "nvrtcGetPTX"},
                                  {arch_count, "nvrtcGetNumSupportedArchs"},
@@ -61,7 +63,8 @@ class Nvrtc final : public Compiler {
     auto compiled = [&] {
       const NoNewFiles none;
       return compile_program(api_, request.sources,
-                             with_arch(request.options, kArchOption, request.arch));
+                             with_arch(request.options, kArchOption, request.arch),
+                             request.name_expressions);
     }();
     if (!compiled && is_stranger(compiled.error())) {
       Error error = std::move(compiled).error();

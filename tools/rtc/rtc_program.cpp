@@ -66,10 +66,16 @@ Error failure(const ProgramApi& api, int status, std::string log) {
   return Error{ErrorCode::kCompileFailed, first_complaint(log), bounded_log(std::move(log))};
 }
 
+Error unnamed(const ProgramApi& api, int status, const std::string& name) {
+  return Error{ErrorCode::kCompileFailed,
+               "the compiler knows no kernel \"" + name + "\": " + api.error_string(status), ""};
+}
+
 }  // namespace
 
 Result<Compiled> compile_program(const ProgramApi& api, const std::vector<Source>& sources,
-                                 const std::vector<std::string>& options) {
+                                 const std::vector<std::string>& options,
+                                 const std::vector<std::string>& names_of_functions) {
   const auto start = std::chrono::steady_clock::now();
   std::vector<const char*> names;
   std::vector<const char*> bytes;
@@ -82,6 +88,10 @@ Result<Compiled> compile_program(const ProgramApi& api, const std::vector<Source
       api.create(&owned.program, sources.front().bytes.c_str(), sources.front().name.c_str(),
                  static_cast<int>(names.size()), bytes.data(), names.data());
   if (status != 0) return failure(api, status, "");
+  for (const std::string& name : names_of_functions) {
+    status = api.add_name(owned.program, name.c_str());
+    if (status != 0) return unnamed(api, status, name);
+  }
   const std::vector<const char*> words = pointers(options);
   status = api.compile(owned.program, static_cast<int>(words.size()), words.data());
   std::string log = without_terminator(buffer_of(owned.program, api.log_size, api.log));
@@ -91,6 +101,12 @@ Result<Compiled> compile_program(const ProgramApi& api, const std::vector<Source
   if (compiled.binary.empty()) {
     return Error{ErrorCode::kCompileFailed,
                  "the compiler gave no binary; the architecture must be a real one", log};
+  }
+  for (const std::string& name : names_of_functions) {
+    const char* lowered = nullptr;
+    status = api.lowered_name(owned.program, name.c_str(), &lowered);
+    if (status != 0 || lowered == nullptr) return unnamed(api, status, name);
+    compiled.lowered_names.emplace_back(lowered);
   }
   compiled.log = bounded_log(std::move(log));
   compiled.compile_ms = static_cast<std::uint32_t>(

@@ -22,13 +22,17 @@ struct ProgramApi {
   int (*log)(Program, char*) = nullptr;
   int (*binary_size)(Program, std::size_t*) = nullptr;
   int (*binary)(Program, char*) = nullptr;
+  int (*add_name)(Program, const char* expression) = nullptr;
+  int (*lowered_name)(Program, const char* expression, const char** name) = nullptr;
 };
 
-/// Compiles with virtual headers and no include path.
+/// Compiles with virtual headers and no include path, and asks what the functions are called that
+/// `names` has C++ for.
 ///
 /// Errors:  kCompileFailed, kOutOfMemory as Compiler::compile.
 Result<Compiled> compile_program(const ProgramApi& api, const std::vector<Source>& sources,
-                                 const std::vector<std::string>& options);
+                                 const std::vector<std::string>& options,
+                                 const std::vector<std::string>& names = {});
 
 /// `options` with `prefix + arch` put first, unless one of them starts with `prefix`.
 std::vector<std::string> with_arch(const std::vector<std::string>& options, std::string_view prefix,

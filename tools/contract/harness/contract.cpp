@@ -180,7 +180,7 @@ ContractRequest contract_of(std::span<const ContractFamily* const> families,
     for (auto& one : family->cases(target, sweep)) request.cases.push_back(std::move(one));
     for (Control& one : family->controls(target)) request.controls.push_back(std::move(one));
   }
-  request.limits.scopes = limit_scopes(families, sweep);
+  request.limits.scopes = limit_scopes(families, sweep, LimitTargets::kEvery);
   return request;
 }
 

@@ -57,7 +57,7 @@ struct ContractRequest {
 };
 
 /// The contract of everything that families promise on a target: full cases on a chip, cut ones on
-/// the host. Either sweep tries every control.
+/// the host. Either sweep tries every control, and the limits of every target.
 ContractRequest contract_of(std::span<const ContractFamily* const> families,
                             const specializer::Target& target, Sweep sweep);
 

@@ -201,6 +201,15 @@ Recorded read_indexes(std::vector<Work>& works) {
   return recorded;
 }
 
+std::uint32_t left_out_of(const std::vector<LimitScope>& scopes) {
+  const auto known = specializer::known_targets();
+  return static_cast<std::uint32_t>(
+      std::count_if(known.begin(), known.end(), [&](std::string_view name) {
+        return std::none_of(scopes.begin(), scopes.end(),
+                            [&](const LimitScope& scope) { return scope.target == name; });
+      }));
+}
+
 // One line a target and toolchain. What a compiler's own line has said is not said again for each
 // target, unless the target is left without any.
 std::vector<std::string> lines_of(const std::vector<Work>& works) {
@@ -231,6 +240,7 @@ LimitRun check_limits(const LimitRequest& request) {
     if (request.progress) request.progress(line);
   };
   LimitRun run;
+  run.left_out = left_out_of(request.scopes);
   std::vector<Work> works = works_of(request);
   std::vector<std::size_t> compilers(works.size());
   CompilerReports reports(run.compilers);

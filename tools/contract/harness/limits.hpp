@@ -71,6 +71,7 @@ struct LimitRun {
   std::vector<CompilerReport> compilers;
   std::vector<LimitReport> targets;  ///< In the request's order, a target's toolchains together.
   std::vector<LimitDifference> differences;
+  std::uint32_t left_out = 0;  ///< Targets that broach knows and that were not asked for.
   double seconds = 0;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "specializer/target.hpp"
 #include "tools/contract/harness/report.hpp"
 
 namespace broach::contract {
@@ -115,14 +116,20 @@ std::string words_of(const LimitRun& run) {
   const std::string of_amd = hiprtcs == 0   ? "no hiprtc"
                              : hiprtcs == 1 ? "one hiprtc, no other was named or found"
                                             : fmt::format("{} hiprtcs", hiprtcs);
+  const std::string left_out = run.left_out == 0
+                                   ? ""
+                                   : fmt::format("{} of {} targets left out; ", run.left_out,
+                                                 specializer::known_targets().size());
   return fmt::format(
-      "gate 5: {} binaries, {} of them compiled now, for {} pairs of a target and a compiler; {}; "
+      "gate 5: {} binaries, {} of them compiled now, for {} pairs of a target and a compiler; "
+      "{}{}; "
       "{} functions differ between toolchains; {:.1f} s",
-      binaries, compiled, targets, of_amd, run.differences.size(), run.seconds);
+      binaries, compiled, targets, left_out, of_amd, run.differences.size(), run.seconds);
 }
 
 Json to_json(const LimitRun& run) {
   return {{"seconds", run.seconds},
+          {"targets_left_out", run.left_out},
           {"compilers", rows_json(run.compilers)},
           {"targets", rows_json(run.targets)},
           {"toolchain_differences", rows_json(run.differences)}};

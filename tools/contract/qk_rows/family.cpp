@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <iterator>
 #include <memory>
 #include <utility>
 
@@ -136,6 +137,12 @@ constexpr PlantedFault kFaults[] = {
     {"wrong_pairing", "dims pair up in the other style", "other pairs, other sums"},
 };
 
+// A generic kernel has the layout's and the rotation's sizes beside the masks.
+constexpr Finding kKnown[] = {
+    {"broach_qk_rows", "gfx8", kScalars, kScalarsInLanes, scalars(64)},
+    {"broach_qk_rows", "gfx9", kScalars, kScalarsInLanes, scalars(64)},
+};
+
 class QkRowsFamily final : public ContractFamily {
  public:
   std::string_view name() const override { return "qk_rows"; }
@@ -167,6 +174,7 @@ class QkRowsFamily final : public ContractFamily {
     const auto add = [&](const QkRowsShape& shape, const specializer::Variant& variant) {
       LimitKernel kernel;
       kernel.kind = "qk_rows";
+      kernel.findings.assign(std::begin(kKnown), std::end(kKnown));
       kernel.plan = [shape,
                      variant](const Target& target) -> Result<std::optional<specializer::Plan>> {
         auto plan = specializer::plan(shape, target, variant);
@@ -186,7 +194,7 @@ class QkRowsFamily final : public ContractFamily {
     return kernels;
   }
 
-  std::vector<Finding> findings() const override { return {}; }
+  std::vector<Finding> findings() const override { return {std::begin(kKnown), std::end(kKnown)}; }
 
   std::vector<ListedBound> bounds() const override {
     constexpr double kU = 0x1p-24;

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
@@ -105,6 +106,16 @@ const std::vector<GoldenCase>& cases_of_file() {
   return kCases;
 }
 
+// AMD's chips compute each step of P x V, and each exponential, as a model on integers.
+constexpr Finding kKnown[] = {
+    {"broach_sage_exact_attention",
+     "gfx",
+     "up to 256 bytes in scratch, and scalar registers in lanes of vector registers",
+     "a lane's 64 outputs, 32 scores and 32 P lie beside the products, exponents and signs of a "
+     "modelled step; some compilers keep a few of the 256 that a lane can address in scratch",
+     {256, 64, 64}},
+};
+
 class SageExactFamily final : public ContractFamily, public GoldenFamily {
  public:
   std::string_view name() const override { return "sage_exact"; }
@@ -148,7 +159,7 @@ class SageExactFamily final : public ContractFamily, public GoldenFamily {
     return kernels;
   }
 
-  std::vector<Finding> findings() const override { return {}; }
+  std::vector<Finding> findings() const override { return {std::begin(kKnown), std::end(kKnown)}; }
 
   std::vector<ListedBound> bounds() const override { return {}; }
 
@@ -188,7 +199,11 @@ class SageExactFamily final : public ContractFamily, public GoldenFamily {
  private:
   static LimitKernel limit_kernel(const SageExactShape& shape) {
     LimitKernel kernel;
+    kernel.findings.assign(std::begin(kKnown), std::end(kKnown));
     kernel.kind = fmt::format("sage_exact {}", specializer::name_of(shape.boundary));
+    if (shape.schedule != SageSchedule::kDefault) {
+      kernel.kind += fmt::format(" {}", specializer::name_of(shape.schedule));
+    }
     kernel.plan = [shape](const Target& target) -> Result<std::optional<specializer::Plan>> {
       const auto served = specializer::serve(shape, target);
       if (!served) return std::optional<specializer::Plan>();

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <iterator>
 #include <memory>
 #include <utility>
 
@@ -100,9 +101,22 @@ Control control_of(const PlantedFault& fault, SparseTile tile) {
               std::move(tried), specializer::Variant{std::string(fault.name), Switch::kOff})};
 }
 
+// The selection, the layout and a bound of each tile's loads are a wave's, and so are their masks;
+// a generic kernel has strides and ratios beside them.
+constexpr std::string_view kScalar = "broach_sparse_rows_scalar";
+constexpr std::string_view kMma = "broach_sparse_rows_mma";
+constexpr Finding kKnown[] = {
+    {kScalar, "gfx8", kScalars, kScalarsInLanes, scalars(64)},
+    {kScalar, "gfx9", kScalars, kScalarsInLanes, scalars(96)},
+    {kScalar, "gfx11", kScalars, kScalarsInLanes, scalars(32)},
+    {kMma, "gfx9", kScalars, kScalarsInLanes, scalars(112)},
+    {kMma, "gfx11", kScalars, kScalarsInLanes, scalars(64)},
+};
+
 LimitKernel limit_kernel(const SparseRowsShape& shape, const specializer::Variant& variant = {}) {
   LimitKernel kernel;
   kernel.kind = std::string(specializer::name_of(shape.tile));
+  kernel.findings.assign(std::begin(kKnown), std::end(kKnown));
   kernel.plan = [shape, variant](const Target& target) -> Result<std::optional<specializer::Plan>> {
     const auto served = specializer::serve(shape, target);
     if (!served) return std::optional<specializer::Plan>();
@@ -169,7 +183,7 @@ class SparseRowsFamily final : public ContractFamily {
     return kernels;
   }
 
-  std::vector<Finding> findings() const override { return {}; }
+  std::vector<Finding> findings() const override { return {std::begin(kKnown), std::end(kKnown)}; }
 
   std::vector<ListedBound> bounds() const override {
     constexpr double kU = 0x1p-24;

@@ -16,12 +16,6 @@ constexpr std::uint32_t kHeadDims[] = {64, 80, 96, 112, 128, 192, 256, 512};
 constexpr std::uint32_t kWidestHeadDim = 256;  // Where registers are shortest.
 constexpr std::uint32_t kCheapHeadDim = 64;    // Where compilers are fastest.
 
-// A wave has 96 to 106 scalar registers, all of them taken: the addresses and the lane masks of a
-// batch of unrolled loads, of which a mask takes two where a wave is 64 wide.
-constexpr std::string_view kScalarsInLanes =
-    "the wave's scalar registers do not hold the masks and addresses of its unrolled loads; the "
-    "compiler keeps the rest in lanes of vector registers, and nothing goes to memory";
-
 bool is_chunk256(const WindowRowsShape& shape, Switch /*generic*/) {
   return shape.arith == Arith::kChunk256;
 }
@@ -37,10 +31,7 @@ constexpr std::string_view kRunTimeStrides =
 
 constexpr std::string_view kScratch = "vector registers in scratch";
 
-constexpr Spill scalars(std::uint32_t most) { return {0, 0, most}; }
-
 constexpr std::string_view kPart = "broach_window_rows_chunk256_partial";
-constexpr std::string_view kScalars = "scalar registers in lanes of vector registers";
 
 // 65,536 registers over three consumer warpgroups and a producer's are 160 a thread, over two 240.
 constexpr std::string_view kSharedFile =

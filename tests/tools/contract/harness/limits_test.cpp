@@ -2,6 +2,7 @@
 #include "tools/contract/harness/limits.hpp"
 
 #include <SQLiteCpp/SQLiteCpp.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -11,6 +12,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -268,6 +270,26 @@ TEST_CASE("a known spill has a bound, a function and targets", "[contract][limit
   }
 }
 
+TEST_CASE("every family's known spills reach the kernels that it has compiled",
+          "[contract][limits]") {
+  for (const ContractFamily* const family : families()) {
+    INFO(family->name());
+    const std::vector<LimitKernel> kernels = family->limit_kernels(LimitDepth::kEvery);
+    for (const Finding& finding : family->findings()) {
+      INFO(finding.function << " on " << finding.targets);
+      CHECK_FALSE(finding.why.empty());
+      const std::string target = std::string(finding.targets) + "0";
+      const auto knows = [&](const Spill& spill) {
+        return std::any_of(kernels.begin(), kernels.end(), [&](const LimitKernel& kernel) {
+          return known_spill(kernel.findings, target, finding.function, spill) != nullptr;
+        });
+      };
+      CHECK(knows(finding.most));
+      CHECK_FALSE(knows({finding.most.bytes + 4096, 1024, 1024}));
+    }
+  }
+}
+
 TEST_CASE("a known spill belongs to the kernels that show it", "[contract][limits]") {
   WindowRowsShape shape = small_shape();
   const auto shows = [&](const specializer::Variant& variant = {}) {
@@ -382,22 +404,88 @@ TEST_CASE("a hiprtc that is not there is a line, not a failure", "[contract][lim
   CHECK(holds(words_of(run), "no hiprtc"));
 }
 
+namespace {
+
+using Names = std::set<std::string, std::less<>>;
+
+Names kinds_of(const LimitScope& scope) {
+  Names kinds;
+  for (const LimitKernel& kernel : scope.kernels) kinds.insert(kernel.kind);
+  return kinds;
+}
+
+/// What of a chip decides which kernels it has.
+using Generation = std::tuple<specializer::Vendor, specializer::MmaStep, std::uint32_t>;
+
+Generation generation_of(std::string_view name) {
+  const auto target = specializer::parse_target(name);
+  REQUIRE(target);
+  return {target->vendor, target->mma_step, target->warp_width};
+}
+
+}  // namespace
+
 TEST_CASE("either sweep compiles for every target, and every arithmetic and form",
           "[contract][limits]") {
   for (const Sweep sweep : {Sweep::kQuick, Sweep::kWhole}) {
-    const auto scopes = limit_scopes(families(), sweep);
+    const auto scopes = limit_scopes(families(), sweep, LimitTargets::kEvery);
     const auto known = specializer::known_targets();
     REQUIRE(scopes.size() == known.size());
     for (std::size_t i = 0; i < scopes.size(); ++i) {
       CHECK(scopes[i].target == known[i]);
       REQUIRE_FALSE(scopes[i].kernels.empty());
       if (sweep == Sweep::kQuick && scopes[i].target != "sm_90a") continue;
-      std::set<std::string, std::less<>> kinds;
-      for (const LimitKernel& kernel : scopes[i].kernels) kinds.insert(kernel.kind);
+      const Names kinds = kinds_of(scopes[i]);
       for (const std::string_view kind :
            {"decode chunk256", "decode tile64", "prefill tile64", "prefill mma32"}) {
         CHECK(kinds.contains(kind));
       }
     }
   }
+}
+
+TEST_CASE("one chip a generation leaves no generation, family or kind of kernel out",
+          "[contract][limits]") {
+  std::set<Generation> everywhere;
+  for (const std::string_view name : specializer::known_targets()) {
+    everywhere.insert(generation_of(name));
+  }
+  Names every_kind;
+  for (const LimitKernel& kernel : deepest_kernels(families(), Sweep::kWhole)) {
+    every_kind.insert(kernel.kind);
+  }
+  const auto scopes = limit_scopes(families(), Sweep::kQuick, LimitTargets::kGenerations);
+  CHECK(scopes.size() < specializer::known_targets().size() / 2);
+  std::set<Generation> generations;
+  Names kinds;
+  for (const LimitScope& scope : scopes) {
+    generations.insert(generation_of(scope.target));
+    kinds.merge(kinds_of(scope));
+    for (const ContractFamily* const family : families()) {
+      const std::vector<LimitKernel> own = family->limit_kernels(LimitDepth::kOneOfEach);
+      REQUIRE_FALSE(own.empty());
+      CHECK(kinds_of(scope).contains(own.front().kind));
+    }
+  }
+  CHECK(generations == everywhere);
+  CHECK(kinds == every_kind);
+}
+
+TEST_CASE("what gate 5 leaves out is counted", "[contract][limits]") {
+  LimitRequest request;
+  for (const LimitScope& scope :
+       limit_scopes(families(), Sweep::kQuick, LimitTargets::kGenerations)) {
+    request.scopes.push_back({scope.target, {}});
+  }
+  const std::size_t known = specializer::known_targets().size();
+  const LimitRun run = check_limits(request);
+  CHECK(run.left_out == known - request.scopes.size());
+  CHECK(holds(words_of(run), fmt::format("{} of {} targets left out", run.left_out, known)));
+  CHECK(to_json(run)["targets_left_out"] == run.left_out);
+
+  request.scopes.clear();
+  for (const std::string_view name : specializer::known_targets()) {
+    request.scopes.push_back({std::string(name), {}});
+  }
+  CHECK_FALSE(holds(words_of(check_limits(request)), "left out"));
 }
