@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <map>
+#include <mutex>
 #include <span>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "specializer/compile/loader_directories.hpp"
@@ -100,6 +103,23 @@ std::vector<fs::path> places(const Toolkit& toolkit, CompilerKind kind,
   return found;
 }
 
+/// The pack of these directories: families that are loaded at one time read its files once.
+std::shared_ptr<const HeaderPack> shared_pack(const Toolkit& toolkit, std::vector<fs::path> roots,
+                                              HeaderPack::IsPart is_part) {
+  static std::mutex mutex;
+  static std::map<std::pair<std::string_view, std::vector<fs::path>>,
+                  std::weak_ptr<const HeaderPack>>
+      packs;
+  const std::lock_guard lock(mutex);
+  auto& held = packs[{toolkit.pack, roots}];
+  auto pack = held.lock();
+  if (pack == nullptr) {
+    pack = HeaderPack::of_directories(std::string(toolkit.pack), std::move(roots), is_part);
+    held = pack;
+  }
+  return pack;
+}
+
 std::shared_ptr<const HeaderPack> find_pack(const Toolkit& toolkit, CompilerKind kind,
                                             const fs::path& chosen, const CompilersOptions& options,
                                             HeaderPack::IsPart is_part) {
@@ -118,7 +138,7 @@ std::shared_ptr<const HeaderPack> find_pack(const Toolkit& toolkit, CompilerKind
     // A package of its own has what the toolkit's other headers stand on.
     const fs::path beside = (candidate / "../../cuda_cccl/include").lexically_normal();
     if (kind == CompilerKind::kNvrtc && fs::is_directory(beside, ignored)) roots.push_back(beside);
-    return HeaderPack::of_directories(std::string(toolkit.pack), std::move(roots), is_part);
+    return shared_pack(toolkit, std::move(roots), is_part);
   }
   return HeaderPack::absent(
       std::string(toolkit.pack),

@@ -21,6 +21,10 @@ std::optional<Vendor> vendor_of_toolkit_pack(std::string_view name);
 /// The directory is the option alone where it is set; else the one beside the compiler that
 /// `find_compiler` finds, as toolkits and their packages lay it out, then the usual places. Where
 /// there is none, the pack says so to whatever asks for a file: kNotFound with the paths tried.
+///
+/// Who asks while another holds the pack of the same directories gets that one.
+///
+/// Threads: any.
 std::shared_ptr<const HeaderPack> toolkit_pack(Vendor vendor, const CompilersOptions& options);
 
 }  // namespace broach::specializer::own

@@ -48,8 +48,8 @@ TEST_CASE("sage_exact's attention begins with sm_80, its other boundaries with s
   check_refused(sage(SageBoundary::kAttention), "sm_75",
                 "boundary=attention has no kernel on sm_75: the MMA steps of int8 and f16 that it "
                 "is made of need sm_80 or later; the other boundaries have one");
-  for (const SageBoundary boundary : {SageBoundary::kPrep, SageBoundary::kKMean,
-                                      SageBoundary::kQkInt8, SageBoundary::kVFp8}) {
+  for (const SageBoundary boundary :
+       {SageBoundary::kPrep, SageBoundary::kKMean, SageBoundary::kQkInt8, SageBoundary::kVFp8}) {
     CHECK(serve(sage(boundary), target_of("sm_75")));
   }
   // What has no such steps computes their models.
@@ -63,18 +63,19 @@ TEST_CASE("sage_exact's warpgroup schedule is sm_90a's alone", "[specializer][fa
   SageExactShape shape = sage(SageBoundary::kAttention);
   shape.schedule = SageSchedule::kWarpgroup;
   CHECK(serve(shape, target_of("sm_90a")));
-  check_refused(shape, "sm_90", "schedule=warpgroup needs sm_90a; sm_90 is served by schedule=plain");
+  check_refused(shape, "sm_90",
+                "schedule=warpgroup needs sm_90a; sm_90 is served by schedule=plain");
 }
 
 TEST_CASE("sparse_rows tile=mma is refused where the matrix unit has no form of its tile",
           "[specializer][family_chips]") {
-  for (const char* const name : {"sm_75", "gfx906", "gfx908", "gfx908:sramecc+:xnack-", "gfx1030",
-                                 "gfx1201"}) {
+  for (const char* const name :
+       {"sm_75", "gfx906", "gfx908", "gfx908:sramecc+:xnack-", "gfx1030", "gfx1201"}) {
     check_refused(sparse(SparseTile::kMma), name, "tile=scalar works");
     CHECK(serve(sparse(SparseTile::kScalar), target_of(name)));
   }
-  for (const char* const name : {"sm_80", "sm_90a", "gfx90a", "gfx942", "gfx950", "gfx1100",
-                                 "gfx1151", "host"}) {
+  for (const char* const name :
+       {"sm_80", "sm_90a", "gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1151", "host"}) {
     INFO(name);
     CHECK(serve(sparse(SparseTile::kMma), target_of(name)));
   }

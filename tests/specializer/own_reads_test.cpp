@@ -25,6 +25,16 @@ std::vector<Target> each_kind() {
   return {*parse_target("sm_90a"), *parse_target("gfx90a"), *parse_target("host")};
 }
 
+/// What a search finds, and a newer hiprtc where one was fetched.
+std::vector<CompilersOptions> each_toolchain() {
+  std::vector<CompilersOptions> all = {compilers_options()};
+  if (fs::exists(fs::path(BROACH_TEST_HIPRTC_PREFIX) / "usr")) {
+    all.push_back(compilers_options());
+    all.back().hiprtc_prefix = BROACH_TEST_HIPRTC_PREFIX;
+  }
+  return all;
+}
+
 /// A kernel that writes the constant kSeen, after `head`, with the options of a family's file.
 Plan seen_plan(const Target& target, const std::string& head) {
   Plan plan;
@@ -117,8 +127,10 @@ TEST_CASE("compiler variables in the environment change nothing", "[specializer]
 }
 
 TEST_CASE("no compiler finds a header of the system", "[specializer][own][reads]") {
-  Compilers compilers(compilers_options());
+  const CompilersOptions options = GENERATE(from_range(each_toolchain()));
+  Compilers compilers(options);
   for (const Target& target : each_kind()) {
+    if (!options.hiprtc_prefix.empty() && target.vendor != Vendor::kAmd) continue;
     for (const char* header : {"cuda_fp16.h", "stdio.h", "stddef.h", "cstdint", "planted.h"}) {
       const auto output = compilers.compile(
           seen_plan(target, std::string("#include <") + header + ">\nconstexpr int kSeen = 1;\n"));
@@ -136,8 +148,10 @@ TEST_CASE("a file that a compiler was led to by its path fails the compile by it
   const TempDir dir;
   const std::string stranger = (dir.path() / "stranger.h").string();
   std::ofstream(stranger) << "constexpr int kSeen = 1;\n";
-  Compilers compilers(compilers_options());
+  const CompilersOptions options = GENERATE(from_range(each_toolchain()));
+  Compilers compilers(options);
   for (const Target& target : each_kind()) {
+    if (!options.hiprtc_prefix.empty() && target.vendor != Vendor::kAmd) continue;
     for (const std::string& head : {"#include \"" + stranger + "\"\n",
                                     "#define HEADER <" + stranger + ">\n#include HEADER\n"}) {
       const auto output = compilers.compile(seen_plan(target, head));
@@ -157,8 +171,10 @@ TEST_CASE("a file that a compiler was led to by its path fails the compile by it
 
 TEST_CASE("a template's instance is known by the name that the compiler gave it",
           "[specializer][own][names]") {
-  Compilers compilers(compilers_options());
+  const CompilersOptions options = GENERATE(from_range(each_toolchain()));
+  Compilers compilers(options);
   for (const Target& target : each_kind()) {
+    if (!options.hiprtc_prefix.empty() && target.vendor != Vendor::kAmd) continue;
     if (target.vendor == Vendor::kHost) continue;
     Plan plan = seen_plan(target, "constexpr int kSeen = 1;\n");
     plan.sources[0].bytes +=

@@ -161,10 +161,14 @@ TEST_CASE("a toolkit's pack lies where an option says, else beside its compiler"
   CHECK((*beside->find("rocwmma/rocwmma.hpp"))->bytes == "wmma\n");
   CHECK(*beside->find("stdio.h") == nullptr);
 
+  // Families that are loaded at one time share it.
+  CHECK(toolkit_pack(Vendor::kAmd, options) == beside);
+
   options.hip_include = dir.path() / "chosen";
   const auto chosen = toolkit_pack(Vendor::kAmd, options);
   REQUIRE(chosen->find("hip/hip_fp16.h"));
   CHECK((*chosen->find("hip/hip_fp16.h"))->bytes == "chosen\n");
+  CHECK(chosen != beside);
 
   options.hip_include = dir.path() / "nothing";
   const auto absent = toolkit_pack(Vendor::kAmd, options)->find("hip/hip_fp16.h");

@@ -46,7 +46,12 @@ class Hiprtc final : public Compiler {
   Result<Compiled> compile(const CompileRequest& request) override {
     const fs::path listed = fs::path(scratch_) / "read";
     auto options = with_arch(request.options, kArchOption, request.arch);
-    options.insert(options.end(), {"-MD", "-MF", listed.string()});
+    // Past comgr's driver, of which some releases drop -MF. None has a part in the code.
+    for (const std::string& word :
+         {std::string("-dependency-file"), listed.string(), std::string("-sys-header-deps"),
+          std::string("-MT"), std::string("code")}) {
+      options.insert(options.end(), {"-Xclang", word});
+    }
     auto compiled = compile_program(api_, request.sources, options, request.name_expressions);
     const std::string& main = request.sources.front().name;
     if (compiled) {
