@@ -189,6 +189,14 @@ Result<void> Index::open(Purpose purpose) {
     }
   }
   if (application == kIndexApplicationId && version > kIndexVersion) return open_newer(version);
+  if (application == kIndexApplicationId && version == 1) {
+    stranger = foreign_part(*database_, 1);
+    if (stranger.empty()) {
+      prepare();
+      migrate();
+      return {};
+    }
+  }
   creation.reset();
   set_aside(!stranger.empty() ? stranger
             : application != kIndexApplicationId
@@ -232,6 +240,14 @@ void Index::create_tables() {
   database_->exec(index_schema());
   transaction.commit();
   reporter_.count("index_created");
+}
+
+void Index::migrate() {
+  Transaction transaction(*database_, Transaction::Begin::kImmediate);
+  if (pragma(*database_, "PRAGMA user_version") != 1) return;  // Another process was first.
+  database_->exec(index_migration());
+  transaction.commit();
+  reporter_.count("index_migrated");
 }
 
 // The lock under which the index's file comes and goes; `locks` keeps its folder open.

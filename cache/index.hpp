@@ -50,10 +50,11 @@ struct IndexedObject {
 
 /// An SQLite index of a directory's objects, and the records that belong to no object.
 ///
-/// No hit depends on it. Nothing is opened before the first call. A file that is malformed, older,
-/// of another application, or has a table, view or trigger that is not ours, is set aside and begun
-/// anew; a newer one is only read; one that is locked, full, slow or unreadable is done without.
-/// All of that is counted. The file is opened in the checked directory, never through a link.
+/// No hit depends on it. Nothing is opened before the first call. A file that is malformed, of
+/// another application, or has a table, view or trigger that is not ours, is set aside and begun
+/// anew; an older one is migrated; a newer one is only read; one that is locked, full, slow or
+/// unreadable is done without. All of that is counted. The file is opened in the checked directory,
+/// never through a link.
 ///
 /// Errors:  why the index could not answer; the caller goes on without it.
 /// Threads: any, one at a time inside. After a fork, the child opens its own connection.
@@ -109,6 +110,7 @@ class Index {
   Result<void> open_newer(std::int64_t version);
   void prepare();
   void create_tables();
+  void migrate();
   Result<FileLock> lock(std::shared_ptr<const Fd>& locks);
   bool present();
   bool same_file();

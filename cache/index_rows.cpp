@@ -46,7 +46,7 @@ Key key_at(const SQLite::Statement& row, int at) {
 std::string limit_columns() {
   std::string columns;
   for (const LimitField& field : kLimitFields) columns += fmt::format(", {}", field.name);
-  return columns + ", source";
+  return columns + fmt::format(", {}, source", kParameterField);
 }
 
 std::string placeholders(std::size_t count) {
@@ -57,7 +57,12 @@ std::string placeholders(std::size_t count) {
 
 void bind_limits(SQLite::Statement& statement, int at, const LaunchLimits& limits) {
   for (const LimitField& field : kLimitFields) bind(statement, at++, limits.*field.member);
-  statement.bind(at, limits.source);
+  if (limits.parameter_bytes) {
+    statement.bind(at, parameter_text(*limits.parameter_bytes));
+  } else {
+    statement.bind(at);
+  }
+  statement.bind(at + 1, limits.source);
 }
 
 LaunchLimits limits_at(const SQLite::Statement& row, int function, int at) {
@@ -67,7 +72,8 @@ LaunchLimits limits_at(const SQLite::Statement& row, int function, int at) {
     const SQLite::Column column = row.getColumn(at++);
     if (!column.isNull()) limits.*field.member = column.getUInt();
   }
-  limits.source = text_at(row, at);
+  if (!row.getColumn(at).isNull()) limits.parameter_bytes = parameters_of(text_at(row, at));
+  limits.source = text_at(row, at + 1);
   return limits;
 }
 
@@ -124,7 +130,7 @@ Result<void> Index::record(std::span<const IndexedObject> objects) {
     SQLite::Statement clear(database, "DELETE FROM launch_limit WHERE key = ?");
     SQLite::Statement row(
         database, fmt::format("INSERT OR REPLACE INTO launch_limit (key, function{}) VALUES ({})",
-                              limit_columns(), placeholders(kLimitFields.size() + 3)));
+                              limit_columns(), placeholders(kLimitFields.size() + 4)));
     for (const IndexedObject& object : objects) {
       const std::string key = object.head.key.key.hex();
       bind_entry(entry, key, object);
@@ -274,7 +280,7 @@ Result<void> Index::record(const DeviceLimits& limits) {
         database,
         fmt::format("INSERT OR REPLACE INTO device_limit (key, device, driver, function{}) "
                     "VALUES ({})",
-                    limit_columns(), placeholders(kLimitFields.size() + 5)));
+                    limit_columns(), placeholders(kLimitFields.size() + 6)));
     row.bind(1, limits.key.hex());
     row.bind(2, limits.device);
     row.bind(3, limits.driver);

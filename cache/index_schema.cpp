@@ -5,6 +5,7 @@
 #include <compare>
 #include <functional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -52,13 +53,32 @@ CREATE TRIGGER entry_resized AFTER UPDATE OF bytes ON entry BEGIN
 END;
 )sql";
 
-// Both tables have a function's numbers; a number that is not known is NULL.
-std::string limit_table(const char* name, const char* more_columns, const char* more_keys) {
+/// One of the two tables that have a function's numbers.
+struct LimitTable {
+  const char* name;
+  const char* columns;  ///< Those before the function, with their types.
+  const char* keys;     ///< Their names.
+};
+constexpr LimitTable kLimitTables[] = {
+    {"launch_limit", "", ""},
+    {"device_limit", "device TEXT NOT NULL, driver TEXT NOT NULL, ", "device, driver, "}};
+
+// Version 1 knew no stated geometry and no parameters.
+std::span<const LimitField> limit_fields(std::int32_t version) {
+  constexpr std::size_t kOfVersion1 = 15;
+  return std::span(kLimitFields).first(version == 1 ? kOfVersion1 : kLimitFields.size());
+}
+
+// A number that is not known is NULL.
+std::string statement_of(const LimitTable& table, std::int32_t version) {
   std::string sql = fmt::format("CREATE TABLE {} (key TEXT NOT NULL, {}function TEXT NOT NULL, ",
-                                name, more_columns);
-  for (const LimitField& field : kLimitFields) sql += fmt::format("{} INTEGER, ", field.name);
+                                table.name, table.columns);
+  for (const LimitField& field : limit_fields(version)) {
+    sql += fmt::format("{} INTEGER, ", field.name);
+  }
+  if (version > 1) sql += fmt::format("{} TEXT, ", kParameterField);
   return sql + fmt::format("source TEXT NOT NULL, PRIMARY KEY (key, {}function)) WITHOUT ROWID;\n",
-                           more_keys);
+                           table.keys);
 }
 
 /// A row of sqlite_master.
@@ -82,22 +102,38 @@ void for_each_part(SQLite::Database& database, const std::function<bool(Part)>& 
 
 }  // namespace
 
-std::string index_schema() {
-  return kTables + limit_table("launch_limit", "", "") +
-         limit_table("device_limit", "device TEXT NOT NULL, driver TEXT NOT NULL, ",
-                     "device, driver, ") +
-         fmt::format("PRAGMA application_id = {};\nPRAGMA user_version = {};\n",
-                     kIndexApplicationId, kIndexVersion);
+std::string index_schema(std::int32_t version) {
+  std::string sql = kTables;
+  for (const LimitTable& table : kLimitTables) sql += statement_of(table, version);
+  return sql + fmt::format("PRAGMA application_id = {};\nPRAGMA user_version = {};\n",
+                           kIndexApplicationId, version);
 }
 
-std::string foreign_part(SQLite::Database& database) {
-  static const std::set<Part> ours = [] {
+// The tables are made anew: those that are altered would have another text.
+std::string index_migration() {
+  std::string sql;
+  for (const LimitTable& table : kLimitTables) {
+    std::string columns = fmt::format("key, {}function, ", table.keys);
+    for (const LimitField& field : limit_fields(1)) columns += fmt::format("{}, ", field.name);
+    columns += "source";
+    sql += fmt::format(
+        "CREATE TEMP TABLE kept AS SELECT {0} FROM main.{1}; DROP TABLE main.{1};\n{2}"
+        "INSERT INTO main.{1} ({0}) SELECT {0} FROM temp.kept; DROP TABLE temp.kept;\n",
+        columns, table.name, statement_of(table, 2));
+  }
+  return sql + "PRAGMA user_version = 2;\n";
+}
+
+std::string foreign_part(SQLite::Database& database, std::int32_t version) {
+  const auto parts_of = [](std::int32_t of_version) {
     SQLite::Database made(":memory:", SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
-    made.exec(index_schema());
+    made.exec(index_schema(of_version));
     std::set<Part> parts;
     for_each_part(made, [&](Part part) { return parts.insert(std::move(part)).second; });
     return parts;
-  }();
+  };
+  static const std::set<Part> current = parts_of(kIndexVersion);
+  const std::set<Part> ours = version == kIndexVersion ? current : parts_of(version);
   std::string stranger;
   std::size_t same = 0;
   for_each_part(database, [&](const Part& part) {

@@ -3,7 +3,9 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "broach/types.hpp"
 
@@ -16,7 +18,7 @@ struct LimitField {
 };
 
 /// Every number of LaunchLimits. Append only: names are in files.
-inline constexpr std::array<LimitField, 15> kLimitFields{{
+inline constexpr std::array<LimitField, 22> kLimitFields{{
     {"registers", &LaunchLimits::registers},
     {"spill_bytes", &LaunchLimits::spill_bytes},
     {"stack_bytes", &LaunchLimits::stack_bytes},
@@ -32,6 +34,20 @@ inline constexpr std::array<LimitField, 15> kLimitFields{{
     {"sgprs", &LaunchLimits::sgprs},
     {"vgpr_spills", &LaunchLimits::vgpr_spills},
     {"sgpr_spills", &LaunchLimits::sgpr_spills},
+    {"block_x", &LaunchLimits::block_x},
+    {"block_y", &LaunchLimits::block_y},
+    {"block_z", &LaunchLimits::block_z},
+    {"dynamic_shared", &LaunchLimits::dynamic_shared},
+    {"cluster_x", &LaunchLimits::cluster_x},
+    {"cluster_y", &LaunchLimits::cluster_y},
+    {"cluster_z", &LaunchLimits::cluster_z},
 }};
+
+/// The name of the field that has each parameter's size, and its value: "8,8,4", or nothing.
+inline constexpr std::string_view kParameterField = "parameter_bytes";
+std::string parameter_text(const std::vector<std::uint32_t>& bytes);
+
+/// The sizes of such a value; nothing where it is none.
+std::optional<std::vector<std::uint32_t>> parameters_of(std::string_view text);
 
 }  // namespace broach::cache

@@ -72,6 +72,9 @@ std::string encode_fields(const std::vector<LaunchLimits>& limits) {
       if (const auto& value = row.*field.member)
         append_field(out, field.name, std::int64_t{*value});
     }
+    if (row.parameter_bytes) {
+      append_field(out, kParameterField, parameter_text(*row.parameter_bytes));
+    }
   }
   return out;
 }
@@ -112,6 +115,10 @@ bool read_field(const KeyField& field, std::vector<LaunchLimits>& out) {
   }
   if (out.empty()) return false;
   if (field.label == "source") out.back().source = field.value;
+  if (field.label == kParameterField) {
+    out.back().parameter_bytes = parameters_of(field.value);
+    return out.back().parameter_bytes.has_value();
+  }
   for (const LimitField& known : kLimitFields) {
     if (field.label != known.name) continue;
     std::uint32_t value = 0;

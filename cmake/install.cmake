@@ -12,6 +12,16 @@ install(
 install(TARGETS broach_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS broach-rtc RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/broach)
 
+# What people's own kernels include, for editors and for nvcc; the library has them embedded. Their
+# include path is <prefix>/include and <prefix>/include/broach.
+install(FILES ${PROJECT_SOURCE_DIR}/kernel_src/broach/kernel.cuh
+              ${PROJECT_SOURCE_DIR}/kernel_src/broach/launch_geometry.h
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/broach)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/kernel_src/common
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/broach FILES_MATCHING PATTERN "*.cuh")
+install(FILES ${PROJECT_SOURCE_DIR}/kernel_src/host/abi.h
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/broach/host)
+
 set(broach_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/broach)
 install(EXPORT broachTargets NAMESPACE broach:: DESTINATION ${broach_package_dir})
 file(WRITE ${PROJECT_BINARY_DIR}/broachConfig.cmake

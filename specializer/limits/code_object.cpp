@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -11,6 +12,7 @@
 #include <string>
 
 #include "specializer/limits/elf_image.hpp"
+#include "specializer/limits/geometry.hpp"
 
 namespace broach::specializer {
 namespace {
@@ -22,6 +24,7 @@ constexpr std::uint32_t kNoteMetadata = 32;
 constexpr std::string_view kNoteOwner = "AMDGPU";
 constexpr std::string_view kBundleMagic = "__CLANG_OFFLOAD_BUNDLE__";
 constexpr std::string_view kCompressedBundleMagic = "CCOB";
+constexpr std::uint32_t kMostThreads = 1024;
 
 Error damaged(std::string message) {
   return Error{ErrorCode::kDamaged, "code object: " + std::move(message), ""};
@@ -128,8 +131,41 @@ std::string text(const Json& object, const char* name) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
-Result<LaunchLimits> limits_of(const Json& kernel, const std::string& function,
-                               const Target& target) {
+// The three sizes of a list, or none.
+std::optional<std::array<std::uint32_t, 3>> dims_of(const Json& kernel, const char* name) {
+  const auto found = kernel.find(name);
+  if (found == kernel.end() || !found->is_array() || found->size() != 3) return std::nullopt;
+  std::array<std::uint32_t, 3> dims{};
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    const Json& size = (*found)[i];
+    if (!size.is_number_unsigned() || size.get<std::uint64_t>() > kMostThreads) return std::nullopt;
+    dims[i] = size.get<std::uint32_t>();
+  }
+  return dims;
+}
+
+// What a launch passes: hidden arguments come from the run time. A kernel without arguments has
+// no list.
+std::optional<std::vector<std::uint32_t>> parameters_of(const Json& kernel) {
+  const auto arguments = kernel.find(".args");
+  if (arguments == kernel.end()) {
+    if (figure(kernel, ".kernarg_segment_size") == 0U) return std::vector<std::uint32_t>{};
+    return std::nullopt;
+  }
+  if (!arguments->is_array()) return std::nullopt;
+  std::vector<std::uint32_t> sizes;
+  for (const Json& argument : *arguments) {
+    if (!argument.is_object()) return std::nullopt;
+    if (text(argument, ".value_kind").starts_with("hidden_")) continue;
+    const auto size = figure(argument, ".size");
+    if (!size) return std::nullopt;
+    sizes.push_back(*size);
+  }
+  return sizes;
+}
+
+Result<LaunchLimits> limits_of(const ElfImage& image, const Json& kernel,
+                               const std::string& function, const Target& target) {
   LaunchLimits limits;
   limits.function = function;
   limits.source = "code object metadata";
@@ -158,6 +194,13 @@ Result<LaunchLimits> limits_of(const Json& kernel, const std::string& function,
   if (dynamic != kernel.end() && dynamic->is_boolean() && dynamic->get<bool>()) {
     limits.stack_bytes.reset();  // The fixed part is not all of it.
   }
+  limits.parameter_bytes = parameters_of(kernel);
+  if (const auto block = dims_of(kernel, ".reqd_workgroup_size")) {
+    limits.block_x = (*block)[0];
+    limits.block_y = (*block)[1];
+    limits.block_z = (*block)[2];
+  }
+  if (auto fault = take_geometry_at_address(image, limits)) return damaged(*std::move(fault));
   return limits;
 }
 
@@ -231,7 +274,7 @@ Result<std::vector<LaunchLimits>> read_code_object(std::span<const KernelEntry> 
       return damaged(fmt::format("there is no kernel \"{}\"; it has {}", entry.function,
                                  held.empty() ? "none" : held));
     }
-    auto limits = limits_of(*kernel, entry.function, target);
+    auto limits = limits_of(*image, *kernel, entry.function, target);
     if (!limits) return limits.error();
     rows.push_back(std::move(*limits));
   }

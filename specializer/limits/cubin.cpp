@@ -4,11 +4,14 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string>
 
 #include "specializer/limits/elf_image.hpp"
+#include "specializer/limits/geometry.hpp"
 #include "specializer/limits/ptxas_log.hpp"
 
 namespace broach::specializer {
@@ -24,7 +27,11 @@ enum class Attribute : std::uint8_t {
   kRequiredThreads = 0x10,  // x, y, z of .reqntid
   kFrameBytes = 0x11,       // symbol, bytes
   kStackBytes = 0x12,       // symbol, bytes with callees; all ones where that is not known
+  kParameter = 0x17,        // index, ordinal and offset, size in bits 18-31
+  kParameterSpace = 0x19,   // bytes of all parameters, in the record itself
   kRegisters = 0x2f,        // symbol, registers
+  kCluster = 0x3d,          // x, y, z of __cluster_dims__
+  kLargeParameter = 0x45,   // index, ordinal and offset, size in bits 0-15
   kBarriers = 0x4c,         // a byte in the record itself
   kSpills = 0x55,           // pairs of a kind and an instruction's offset in .text.<function>
 };
@@ -123,6 +130,38 @@ std::optional<std::uint32_t> spilled_by(std::span<const std::byte> list,
   return bytes;
 }
 
+// Three dimensions of a record, or none.
+std::optional<std::array<std::uint32_t, 3>> dims_of(const Record& record) {
+  if (record.form != kFormSized || record.value.size() < 12) return std::nullopt;
+  return std::array{read_u32(record.value, 0), read_u32(record.value, 4),
+                    read_u32(record.value, 8)};
+}
+
+// The size of each parameter by its ordinal. Nothing where the records do not make up the space
+// that they fill.
+std::optional<std::vector<std::uint32_t>> parameters_of(std::span<const Record> records) {
+  std::map<std::uint32_t, std::uint32_t> sizes;
+  std::uint32_t space = 0, end = 0;
+  for (const Record& record : records) {
+    if (record.attribute == Attribute::kParameterSpace && record.form != kFormSized) {
+      space = read_u16(record.value, 0);
+    }
+    const bool large = record.attribute == Attribute::kLargeParameter;
+    if (!large && record.attribute != Attribute::kParameter) continue;
+    if (record.form != kFormSized || record.value.size() < 12) return std::nullopt;
+    const std::uint32_t size = large ? read_u16(record.value, 8) : read_u32(record.value, 8) >> 18;
+    if (!sizes.emplace(read_u16(record.value, 4), size).second) return std::nullopt;
+    end = std::max(end, read_u16(record.value, 6) + size);
+  }
+  // The ordinals are distinct: they are all there when the last is their number less one.
+  if (end != space || (!sizes.empty() && sizes.rbegin()->first != sizes.size() - 1)) {
+    return std::nullopt;
+  }
+  std::vector<std::uint32_t> in_order;
+  for (const auto& [ordinal, size] : sizes) in_order.push_back(size);
+  return in_order;
+}
+
 // Registers that an instruction can name; with the one that reads as zero they are 256.
 constexpr std::uint32_t kMostRegisters = 256;
 
@@ -181,6 +220,8 @@ class CubinReader {
     limits.stack_bytes = stack ? stack : frame;
     if (limits.stack_bytes == kUnknownStack) limits.stack_bytes.reset();
     read_spills(function, records, *text, frame, limits);
+    limits.parameter_bytes = parameters_of(records);
+    if (auto read = read_geometry(records, limits); !read) return read.error();
     return limits;
   }
 
@@ -205,6 +246,40 @@ class CubinReader {
       limits.max_threads = std::min(*limits.max_threads, *limits.launch_bounds);
     }
     limits.wave_size = target_.warp_width;
+  }
+
+  // What the code was compiled for, and what the kernel states beside it.
+  Result<void> read_geometry(std::span<const Record> records, LaunchLimits& limits) const {
+    for (const Record& record : records) {
+      const auto dims = dims_of(record);
+      if (!dims) continue;
+      const auto [x, y, z] = *dims;
+      if (record.attribute == Attribute::kRequiredThreads) {
+        limits.block_x = x;
+        limits.block_y = y;
+        limits.block_z = z;
+      }
+      // Code whose blocks are its clusters has one of a single block.
+      if (record.attribute == Attribute::kCluster && (x != 1 || y != 1 || z != 1)) {
+        limits.cluster_x = x;
+        limits.cluster_y = y;
+        limits.cluster_z = z;
+      }
+    }
+    const std::string name = geometry_name(limits.function);
+    for (const ElfImage::Symbol& symbol : image_.symbols) {
+      if (symbol.type != STT_OBJECT || symbol.name != name) continue;
+      const std::span<const std::byte> held = symbol.section < image_.sections.size()
+                                                  ? image_.sections[symbol.section].bytes
+                                                  : std::span<const std::byte>{};
+      if (symbol.value > held.size() || symbol.size > held.size() - symbol.value) {
+        return damaged(fmt::format("\"{}\" lies outside its section", name));
+      }
+      auto fault = take_geometry(held.subspan(symbol.value, symbol.size), limits);
+      if (fault) return damaged(*std::move(fault));
+      break;
+    }
+    return {};
   }
 
   void read_memory(const std::string& function, LaunchLimits& limits) const {

@@ -9,6 +9,7 @@
 
 #include "kernel_src/host/abi.h"
 #include "specializer/limits/elf_image.hpp"
+#include "specializer/limits/geometry.hpp"
 
 namespace broach::specializer {
 namespace {
@@ -45,6 +46,8 @@ Result<LaunchLimits> limits_of(const ElfImage& image, const std::string& functio
   limits.launch_bounds = record.block_threads;
   limits.max_threads = std::min(target.max_threads_per_block, record.block_threads);
   limits.wave_size = target.warp_width;
+  limits.parameter_bytes = {record.params_bytes};
+  if (auto fault = take_geometry_at_address(image, limits)) return damaged(*std::move(fault));
   return limits;
 }
 

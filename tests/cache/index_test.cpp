@@ -39,16 +39,16 @@ void fill(const fs::path& dir) {
 }
 
 // A look-up, a compile and a listing: what must succeed whatever the index is like.
-void use(Opened& cache) {
+void use(Opened& cache, std::size_t objects = 3) {
   CHECK(cache->find(sample_object("a").key));
   const Object made = sample_object("c");
   CHECK(cache->find_or_make(made.key, [&](const Stage&) -> Result<Object> { return made; }));
   const auto entries = cache->entries();
   REQUIRE(entries);
-  CHECK(entries->size() == 3);
+  CHECK(entries->size() == objects);
   const auto limits = cache->limits();
   REQUIRE(limits);
-  CHECK(limits->size() == 6);
+  CHECK(limits->size() == 2 * objects);
   CHECK(cache->verify()->damaged == 0);
 }
 
@@ -192,6 +192,70 @@ TEST_CASE("an index of another application or an older version is set aside", "[
   use(cache);
   CHECK(cache->counters()["index_set_aside"] == 1);
   CHECK(cache.told(foreign ? "another application's" : "older than"));
+}
+
+namespace {
+
+// An index as version 1 wrote it: rows of limits, a device's and a journal's.
+void fill_version_1(const fs::path& dir, const std::string& more = {}) {
+  fill(dir);
+  for (const char* name : {"index.sqlite3", "index.sqlite3-wal", "index.sqlite3-shm"}) {
+    fs::remove(dir / name);
+  }
+  const std::string key = sample_object("a").key.key.hex();
+  SQLite::Database database((dir / "index.sqlite3").string(),
+                            SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+  database.exec(index_schema(1));
+  database.exec(
+      "INSERT INTO device_limit (key, device, driver, function, registers, source) VALUES ('" +
+      key + "', 'H200', '580', 'decode_part', 64, 'device')");
+  database.exec("INSERT INTO journal VALUES ('window_rows', '{}', 'sm_90a', 3, 1700000000000)");
+  database.exec(more.empty() ? "SELECT 1" : more);
+}
+
+}  // namespace
+
+TEST_CASE("an index of version 1 keeps its rows and gets the new columns", "[cache][index]") {
+  const TempDir dir;
+  fill_version_1(dir.path());
+  Object object = sample_object("d");
+  object.limits[0].block_x = 96;
+  object.limits[0].parameter_bytes = {8, 4};
+  object.limits[1].parameter_bytes.emplace();
+  {
+    Opened cache({dir.path()});
+    cache->publish(object);
+    const auto device = cache->device_limits(sample_object("a").key.key);
+    REQUIRE(device);
+    REQUIRE(device->size() == 1);
+    CHECK(device->front().limits.registers == 64U);
+    CHECK_FALSE(device->front().limits.block_x);
+    CHECK_FALSE(device->front().limits.parameter_bytes);
+    CHECK(cache->journal()->size() == 1);
+    CHECK(cache->counters()["index_migrated"] == 1);
+    CHECK(cache->counters()["index_set_aside"] == 0);
+  }
+  CHECK(ask(dir.path(), "PRAGMA user_version") == "2");
+  Opened cache({dir.path()});
+  use(cache, 4);
+  const auto rows = cache->limits();
+  REQUIRE(rows);
+  for (const LaunchLimits& written : object.limits) {
+    CHECK(std::any_of(rows->begin(), rows->end(), [&](const EntryLimits& row) {
+      return row.key == object.key.key && row.limits == written;
+    }));
+  }
+  CHECK(cache->counters()["index_migrated"] == 0);
+  CHECK(cache->counters()["index_set_aside"] == 0);
+}
+
+TEST_CASE("an index of version 1 with something foreign in it is set aside", "[cache][index]") {
+  const TempDir dir;
+  fill_version_1(dir.path(), "CREATE VIEW planted AS SELECT 1");
+  Opened cache({dir.path()});
+  use(cache);
+  CHECK(cache->counters()["index_set_aside"] == 1);
+  CHECK(cache->counters()["index_migrated"] == 0);
 }
 
 TEST_CASE("an index of a newer version is only read", "[cache][index]") {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cache/limit_fields.hpp"
 #include "cache/wire.hpp"
 #include "tests/cache/samples.hpp"
 #include "tests/support/catch.hpp"
@@ -64,6 +65,44 @@ TEST_CASE("an object reads back as it was written", "[cache][object]") {
   const auto back = decode(encode(object));
   REQUIRE(back);
   CHECK(*back == object);
+}
+
+TEST_CASE("a stated geometry and parameters read back as they were written", "[cache][object]") {
+  Object object = sample_object("a");
+  LaunchLimits& limits = object.limits[0];
+  limits.block_x = 32;
+  limits.block_y = 4;
+  limits.block_z = 2;
+  limits.dynamic_shared = 98304;
+  limits.cluster_x = 2;
+  limits.cluster_y = limits.cluster_z = 1;
+  limits.parameter_bytes = {8, 20001, 4};
+  object.limits[1].parameter_bytes.emplace();  // Known to be none.
+  const auto back = decode(encode(object));
+  REQUIRE(back);
+  CHECK(back->limits == object.limits);
+  CHECK_FALSE(decode(encode(sample_object("a")))->limits[0].parameter_bytes);
+}
+
+TEST_CASE("parameters that are no list of sizes are damage", "[cache][object]") {
+  CHECK(parameters_of("8,8,4") == std::vector<std::uint32_t>{8, 8, 4});
+  CHECK(parameters_of("") == std::vector<std::uint32_t>{});
+  CHECK(parameter_text({8, 8, 4}) == "8,8,4");
+  for (const char* text : {",", "8,", ",8", "8,,8", "-8", "8 8", "4294967296", "x"}) {
+    CAPTURE(text);
+    CHECK_FALSE(parameters_of(text));
+    const Object object = sample_object("a");
+    std::string body;
+    append_field(body, "function", "decode_part");
+    append_field(body, kParameterField, text);
+    std::string sections = sections_of(object);
+    sections.resize(sections.find("LIMS"));
+    sections += section("LIMS", 1, body) + payload_head(1);
+    const auto read = decode(as_bytes(with_sections(object, sections, "x")));
+    REQUIRE_FALSE(read);
+    CHECK(read.error().code == ErrorCode::kDamaged);
+    CHECK(read.error().message.find("parameter_bytes") != std::string::npos);
+  }
 }
 
 TEST_CASE("an object's head reads back without its payload", "[cache][object]") {

@@ -26,6 +26,7 @@
 #include "cache/remote/envelope.hpp"
 #include "cache/remote/lease_note.hpp"
 #include "cache/signature.hpp"
+#include "kernel_src/broach/launch_geometry.h"
 #include "kernel_src/host/abi.h"
 #include "specializer/compile/identity_record.hpp"
 #include "specializer/compile/protocol.hpp"
@@ -66,6 +67,11 @@ std::string info(std::uint8_t attribute, const std::string& value) {
          raw(static_cast<std::uint16_t>(value.size())) + value;
 }
 
+std::string geometry() {
+  return raw(BroachLaunchGeometry{
+      BROACH_GEOMETRY_MAGIC, BROACH_GEOMETRY_VERSION, {32, 2, 1}, 65536, {2, 1, 1}, {}});
+}
+
 std::string cubin(std::uint8_t abi) {
   const std::uint32_t chip = abi >= 8 ? 90U << 8 : 90U;
   ElfWriter elf(190, chip, 0x33, abi);
@@ -80,13 +86,19 @@ std::string cubin(std::uint8_t abi) {
   const std::string code = words({0x387, 0, 6U << 9, 0});
   const std::uint32_t spill = elf.section(".text.spill", SHT_PROGBITS, SHF_ALLOC, code);
   const std::uint32_t bounds = elf.section(".text.bounds96", SHT_PROGBITS, SHF_ALLOC, code);
-  elf.section(".nv.info.spill", 0x70000000, 0, info(0x55, words({1, 0})));
+  // Two parameters, in either form, and the space that they fill.
+  elf.section(".nv.info.spill", 0x70000000, 0,
+              info(0x55, words({1, 0})) + info(0x17, words({0, 8U << 16 | 1, 4U << 18})) +
+                  info(0x45, words({0, 0, 8})) + std::string("\x03\x19\x0c\x00", 4));
   elf.section(".nv.info.bounds96", 0x70000000, 0,
               info(0x05, words({96, 1, 1})) + std::string("\x02\x4c\x01\x00", 4));
   elf.section(".nv.shared.spill", SHT_NOBITS, SHF_ALLOC, "", 2048);
   elf.section(".nv.constant3", SHT_PROGBITS, SHF_ALLOC, words({1, 2, 3, 4}));
+  const std::uint32_t global =
+      elf.section(".nv.global.init", SHT_PROGBITS, SHF_ALLOC | SHF_WRITE, geometry());
   elf.symbol("spill", STT_FUNC, spill, 0, code.size());
   elf.symbol("bounds96", STT_FUNC, bounds, 0, code.size());
+  elf.symbol(BROACH_GEOMETRY_PREFIX "bounds96", STT_OBJECT, global, 0, geometry().size());
   return elf.finish(SHT_SYMTAB);
 }
 
@@ -103,6 +115,10 @@ std::string code_object() {
                        {".private_segment_fixed_size", 64U},
                        {".wavefront_size", 64U},
                        {".max_flat_workgroup_size", 256U},
+                       {".reqd_workgroup_size", {32U, 2U, 1U}},
+                       {".args",
+                        {{{".size", 8U}, {".value_kind", "global_buffer"}},
+                         {{".size", 4U}, {".value_kind", "hidden_block_count_x"}}}},
                        {".uses_dynamic_stack", false}});
   }
   const nlohmann::json metadata = {{"amdhsa.target", "amdgcn-amd-amdhsa--gfx90a"},
@@ -114,7 +130,11 @@ std::string code_object() {
   note.append(packed.begin(), packed.end());
   note.resize((note.size() + 3) / 4 * 4);
   ElfWriter elf(224, 0x3f, 64, 2);
+  // The first section lies right behind the header, where the symbol says it is.
+  const std::uint32_t data = elf.section(".rodata", SHT_PROGBITS, SHF_ALLOC, geometry());
   elf.section(".note", SHT_NOTE, SHF_ALLOC, note);
+  elf.symbol(BROACH_GEOMETRY_PREFIX "spill", STT_OBJECT, data, sizeof(Elf64_Ehdr),
+             geometry().size());
   return elf.finish(SHT_DYNSYM);
 }
 
@@ -135,8 +155,11 @@ std::string host_object() {
   record.static_shared_bytes = 1024;
   ElfWriter elf(EM_X86_64, 0, 0, 0);
   // The first section lies right behind the header, where the symbol says it is.
-  const std::uint32_t data = elf.section(".rodata", SHT_PROGBITS, SHF_ALLOC, raw(record));
+  const std::uint32_t data =
+      elf.section(".rodata", SHT_PROGBITS, SHF_ALLOC, raw(record) + geometry());
   elf.symbol(BROACH_HOST_RECORD_PREFIX "sum", STT_OBJECT, data, sizeof(Elf64_Ehdr), sizeof record);
+  elf.symbol(BROACH_GEOMETRY_PREFIX "sum", STT_OBJECT, data, sizeof(Elf64_Ehdr) + sizeof record,
+             geometry().size());
   return elf.finish(SHT_DYNSYM);
 }
 
@@ -164,6 +187,8 @@ cache::Object object(std::size_t payload_bytes) {
   limits.function = "decode_part";
   limits.registers = 64;
   limits.source = "cubin";
+  limits.block_x = 128;
+  limits.parameter_bytes = {8, 128};
   made.limits = {limits, limits};
   made.payload.resize(payload_bytes);
   return made;

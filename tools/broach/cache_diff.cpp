@@ -67,6 +67,13 @@ void compare_functions(const cache::Object& before, const cache::Object& after,
       changes.push_back({name, std::string(field.name), number(old_value), number(new_value),
                          gate_of(field.name)});
     }
+    // An object from before they were read has none: that is no change.
+    const auto& old_sizes = (was == nullptr ? none : *was).parameter_bytes;
+    const auto& new_sizes = (is == nullptr ? none : *is).parameter_bytes;
+    if (old_sizes && new_sizes && *old_sizes != *new_sizes) {
+      changes.push_back({name, std::string(cache::kParameterField), Json(*old_sizes),
+                         Json(*new_sizes), Gate::kNone});
+    }
   }
 }
 

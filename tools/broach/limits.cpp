@@ -19,32 +19,40 @@ struct Wanted {
   std::optional<std::uint32_t> max_spill_bytes;
 };
 
-Table empty_table() {
+/// Functions that state what every launch has get a column more.
+bool states_launch(const cache::EntryLimits& row) { return !launch_text(row.limits).empty(); }
+
+Table empty_table(bool with_launch) {
   Table table;
   table.column("  FUNCTION");
   for (const char* title : {"REGS", "SPILL", "STACK", "SHARED", "DYN MAX", "CONST", "THREADS"}) {
     table.column(title, Table::Align::kRight);
   }
+  if (with_launch) table.column("EVERY LAUNCH");
   return table;
 }
 
 /// A table a shape: the functions of each target's binary, one below the other.
 void print_tables(Output& output, const std::vector<cache::EntryLimits>& rows) {
-  Table table = empty_table();
+  const bool with_launch = std::any_of(rows.begin(), rows.end(), states_launch);
+  Table table = empty_table(with_launch);
   for (std::size_t r = 0; r < rows.size(); ++r) {
     const LaunchLimits& limits = rows[r].limits;
     if (table.empty() || rows[r].key != rows[r - 1].key) {
       table.row({fmt::format("  {}, {}", rows[r].description.target, short_key(rows[r].key))});
     }
-    table.row({"    " + limits.function, number_text(limits.registers),
-               number_text(limits.spill_bytes), number_text(limits.stack_bytes),
-               number_text(limits.static_shared), number_text(limits.max_dynamic_shared),
-               number_text(limits.constant_bytes), number_text(limits.max_threads)});
+    std::vector<std::string> cells{
+        "    " + limits.function,           number_text(limits.registers),
+        number_text(limits.spill_bytes),    number_text(limits.stack_bytes),
+        number_text(limits.static_shared),  number_text(limits.max_dynamic_shared),
+        number_text(limits.constant_bytes), number_text(limits.max_threads)};
+    if (with_launch) cells.push_back(launch_text(limits));
+    table.row(std::move(cells));
     const std::string& shape = rows[r].description.shape_json;
     if (r + 1 < rows.size() && rows[r + 1].description.shape_json == shape) continue;
     output.text(
         fmt::format("{} {}\n{}\n", rows[r].description.family, shape_text(shape), table.text()));
-    table = empty_table();
+    table = empty_table(with_launch);
   }
   output.text(
       "REGS, and SPILL and STACK in bytes, a thread; SHARED and DYN MAX in bytes, and THREADS, a "

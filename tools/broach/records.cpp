@@ -16,6 +16,11 @@ Json number(const std::optional<std::uint32_t>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
+Json dims(const std::optional<std::uint32_t>& x, const std::optional<std::uint32_t>& y,
+          const std::optional<std::uint32_t>& z) {
+  return x && y && z ? Json{*x, *y, *z} : Json(nullptr);
+}
+
 }  // namespace
 
 Json parsed(std::string_view json_text) {
@@ -44,23 +49,28 @@ Json to_json(const cache::Entry& entry) {
 }
 
 Json to_json(const LaunchLimits& limits) {
-  return {{"function", limits.function},
-          {"registers", number(limits.registers)},
-          {"spill_bytes", number(limits.spill_bytes)},
-          {"stack_bytes", number(limits.stack_bytes)},
-          {"static_shared", number(limits.static_shared)},
-          {"max_dynamic_shared", number(limits.max_dynamic_shared)},
-          {"constant_bytes", number(limits.constant_bytes)},
-          {"max_threads", number(limits.max_threads)},
-          {"launch_bounds", number(limits.launch_bounds)},
-          {"barriers", number(limits.barriers)},
-          {"wave_size", number(limits.wave_size)},
-          {"vgprs", number(limits.vgprs)},
-          {"agprs", number(limits.agprs)},
-          {"sgprs", number(limits.sgprs)},
-          {"vgpr_spills", number(limits.vgpr_spills)},
-          {"sgpr_spills", number(limits.sgpr_spills)},
-          {"source", limits.source}};
+  return {
+      {"function", limits.function},
+      {"registers", number(limits.registers)},
+      {"spill_bytes", number(limits.spill_bytes)},
+      {"stack_bytes", number(limits.stack_bytes)},
+      {"static_shared", number(limits.static_shared)},
+      {"max_dynamic_shared", number(limits.max_dynamic_shared)},
+      {"constant_bytes", number(limits.constant_bytes)},
+      {"max_threads", number(limits.max_threads)},
+      {"launch_bounds", number(limits.launch_bounds)},
+      {"barriers", number(limits.barriers)},
+      {"wave_size", number(limits.wave_size)},
+      {"vgprs", number(limits.vgprs)},
+      {"agprs", number(limits.agprs)},
+      {"sgprs", number(limits.sgprs)},
+      {"vgpr_spills", number(limits.vgpr_spills)},
+      {"sgpr_spills", number(limits.sgpr_spills)},
+      {"block", dims(limits.block_x, limits.block_y, limits.block_z)},
+      {"dynamic_shared", number(limits.dynamic_shared)},
+      {"cluster", dims(limits.cluster_x, limits.cluster_y, limits.cluster_z)},
+      {"parameter_bytes", limits.parameter_bytes ? Json(*limits.parameter_bytes) : Json(nullptr)},
+      {"source", limits.source}};
 }
 
 Json to_json(const cache::EntryLimits& row) {
@@ -106,6 +116,23 @@ std::string shape_text(std::string_view shape_json) {
     if (!known && field.key() != "family") add(field.key());
   }
   return fmt::format("{}", fmt::join(items, " "));
+}
+
+std::string launch_text(const LaunchLimits& limits) {
+  std::string text;
+  const auto add = [&](const char* word, const std::optional<std::uint32_t>& x,
+                       const std::optional<std::uint32_t>& y,
+                       const std::optional<std::uint32_t>& z) {
+    if (!x || !y || !z) return;
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", word, *x);
+    if (*y != 1 || *z != 1) text += fmt::format("x{}x{}", *y, *z);
+  };
+  add("block", limits.block_x, limits.block_y, limits.block_z);
+  if (limits.dynamic_shared.value_or(0) != 0) {
+    text += fmt::format("{}dynamic {}", text.empty() ? "" : ", ", *limits.dynamic_shared);
+  }
+  add("cluster", limits.cluster_x, limits.cluster_y, limits.cluster_z);
+  return text;
 }
 
 std::string short_key(const cache::Key& key) { return key.hex().substr(0, 12); }

@@ -26,6 +26,10 @@ Json to_json(const cache::LayerStatus& status);
 std::string shape_text(std::string_view shape_json);
 
 /// The first 12 digits: enough to tell entries apart on a screen.
+/// What every launch of a function has, where the kernel states it: "block 32x4x2, dynamic 98304,
+/// cluster 2"; empty where it states nothing.
+std::string launch_text(const LaunchLimits& limits);
+
 std::string short_key(const cache::Key& key);
 
 std::string_view name_of(cache::LayerKind kind) noexcept;

@@ -107,6 +107,19 @@ void add_row(Table& table, const LaunchLimits& limits, const std::string& from) 
              number_text(limits.max_threads), from});
 }
 
+// What a launch of a function has and takes, where the binary says so.
+std::string launch_line(const LaunchLimits& limits) {
+  std::string words = launch_text(limits);
+  if (words.empty()) return {};
+  if (limits.parameter_bytes) {
+    std::size_t bytes = 0;
+    for (const std::uint32_t size : *limits.parameter_bytes) bytes += size;
+    words += fmt::format("; {} parameter{}, {} bytes", limits.parameter_bytes->size(),
+                         limits.parameter_bytes->size() == 1 ? "" : "s", bytes);
+  }
+  return fmt::format("every launch of {}: {}\n", limits.function, words);
+}
+
 // A bundle has the same bytes whenever it is written: neither time nor duration is in it.
 std::string how_compiled(const cache::Provenance& provenance) {
   if (provenance.created_unix_ms == 0) return "compiled";
@@ -135,6 +148,7 @@ std::string to_text(const Shown& shown, bool source) {
     add_row(limits, row.limits, fmt::format("{}, driver {}", row.device, row.driver));
   }
   text += limits.text();
+  for (const LaunchLimits& row : object.limits) text += launch_line(row);
   for (const cache::Receipt& row : shown.receipts) {
     text += fmt::format("\nreceipt: {}, driver {}, {}, broach {}: {}\n", row.device, row.driver,
                         time_text(row.created_unix_ms), row.broach_version,

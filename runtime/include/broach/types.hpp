@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace broach {
 
@@ -51,6 +52,19 @@ struct LaunchLimits {
   std::optional<std::uint32_t> sgprs;
   std::optional<std::uint32_t> vgpr_spills;  ///< Registers, not bytes.
   std::optional<std::uint32_t> sgpr_spills;  ///< Registers, not bytes.
+
+  // What every launch has, where the kernel states it: threads a block, bytes of dynamic shared
+  // memory, blocks a cluster.
+  std::optional<std::uint32_t> block_x;
+  std::optional<std::uint32_t> block_y;
+  std::optional<std::uint32_t> block_z;
+  std::optional<std::uint32_t> dynamic_shared;
+  std::optional<std::uint32_t> cluster_x;
+  std::optional<std::uint32_t> cluster_y;
+  std::optional<std::uint32_t> cluster_z;
+
+  /// Bytes of each parameter, in order; empty for a function that has none.
+  std::optional<std::vector<std::uint32_t>> parameter_bytes;
   std::string source;  ///< Where the figures came from: "cubin", "code object metadata", "device".
 
   friend bool operator==(const LaunchLimits&, const LaunchLimits&) = default;
