@@ -17,6 +17,10 @@ using Dims = std::array<std::uint32_t, 3>;
 // More parameters than any kernel has that a compiler takes (4 KiB of them; 32 KiB on later chips).
 constexpr std::size_t kMostArguments = 256;
 
+std::uint32_t saturated(std::size_t bytes) {
+  return static_cast<std::uint32_t>(std::min<std::size_t>(bytes, UINT32_MAX));
+}
+
 bool is_given(const Dims& dims) { return dims != Dims{0, 0, 0}; }
 
 }  // namespace
@@ -76,14 +80,22 @@ Result<void> OwnLaunch::launch(std::string_view function, const KernelLaunch& la
   config.overlap = launch.programmatic == Switch::kOn ? Overlap::kProgrammatic : Overlap::kNone;
   config.stream = stream;
 
+  take_stated_geometry(config, wanted->limits);
+
   std::array<const void*, kMostArguments> pointers;
-  for (std::size_t i = 0; i < arguments.size(); ++i) pointers[i] = arguments[i].data;
+  std::array<std::uint32_t, kMostArguments> bytes;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    pointers[i] = arguments[i].data;
+    bytes[i] = saturated(arguments[i].bytes);
+  }
   if (arguments.size() == 1) {
     config.params = arguments[0].data;
     config.params_bytes = arguments[0].bytes;
   } else {
     config.arguments = std::span<const void* const>(pointers.data(), arguments.size());
   }
+  const std::span<const std::uint32_t> sizes(bytes.data(), config.arguments.size());
+  if (auto fits = check_launch(config, wanted->limits, *target_, sizes); !fits) return fits;
   return wanted->function->launch(config);
 }
 

@@ -48,7 +48,7 @@ class Preparation {
   void run() {
     for (std::size_t at = next_++; at < all_.size(); at = next_++) {
       const KernelShapeState kept = runtime_.families.keep(*all_[at]);
-      auto op = request_specialised(runtime_, kept.shape, nullptr, OwnLaunch::make);
+      const auto op = made(kept);
       end(specializer::to_text(kept.shape), op ? nullptr : &op.error());
     }
   }
@@ -56,6 +56,13 @@ class Preparation {
   std::vector<NotPrepared> take() { return std::move(failed_); }
 
  private:
+  /// What a thread of its own throws would end the process.
+  Result<std::shared_ptr<const Operator>> made(const KernelShapeState& shape) noexcept try {
+    return request_specialised(runtime_, shape.shape, nullptr, OwnLaunch::make);
+  } catch (const std::bad_alloc&) {
+    return Error{ErrorCode::kOutOfMemory, {}, {}};
+  }
+
   void end(std::string shape, const Error* fault) {
     const std::lock_guard lock(mutex_);
     ++done_;

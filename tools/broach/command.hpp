@@ -123,9 +123,12 @@ class CommandLine {
 // One a file. Each adds its subcommand, with options and action.
 void add_coverage(CommandLine& line);
 void add_diff(CommandLine& line);
+void add_disassemble(CommandLine& line);
 void add_doctor(CommandLine& line);
 void add_explain(CommandLine& line);
 void add_export(CommandLine& line);
+void add_extract(CommandLine& line);
+void add_family(CommandLine& line);
 void add_gc(CommandLine& line);
 void add_help(CommandLine& line);
 void add_import(CommandLine& line);

@@ -38,6 +38,9 @@ ExitStatus run(int argc, char** argv, Output& output) {
   add_show(line);
   add_limits(line);
   add_explain(line);
+  add_extract(line);
+  add_disassemble(line);
+  add_family(line);
   add_coverage(line);
   add_export(line);
   add_import(line);

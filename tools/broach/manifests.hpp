@@ -24,7 +24,7 @@ std::vector<std::string_view> shipped_manifests();
 /// Errors:  kInvalidArgument when there is neither, naming the shipped ones, and read_manifest's;
 ///          kIo when a file cannot be read.
 Result<specializer::Manifest> load_manifest(const std::string& name,
-                                            const specializer::FamilySet& families);
+                                            const specializer::FamilySet& families = {});
 
 }  // namespace tool
 }  // namespace broach

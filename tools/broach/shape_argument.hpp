@@ -21,13 +21,13 @@ struct ShapeArgument {
 ///
 /// Errors:  kInvalidArgument when there is nothing or the family is not known.
 Result<ShapeArgument> split_shape(const std::vector<std::string>& arguments,
-                                  const specializer::FamilySet& families);
+                                  const specializer::FamilySet& families = {});
 
 /// Reads the shape of such arguments.
 ///
 /// Errors:  as split_shape; kInvalidArgument naming the item and what would work.
 Result<specializer::Shape> parse_shape(const std::vector<std::string>& arguments,
-                                       const specializer::FamilySet& families);
+                                       const specializer::FamilySet& families = {});
 
 /// How a shape is written, for help texts: every family with its fields and their values.
 std::string shape_help();

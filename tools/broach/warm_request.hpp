@@ -53,6 +53,6 @@ struct WarmList {
 ///          kUnsupported for a shape without a kernel when its form was asked for; kIo when a
 ///          manifest file cannot be read.
 Result<WarmList> list_jobs(const WarmRequest& request, cache::Cache& cache,
-                           const specializer::FamilySet& families);
+                           const specializer::FamilySet& families = {});
 
 }  // namespace broach::tool
