@@ -312,6 +312,20 @@ TEST_CASE("a checked kernel names the argument that is out of range", "[runtime]
   CHECK(ran.error().message.find(fault.words) != std::string::npos);
 }
 
+TEST_CASE("a checked decode of tile64 refuses a position past the launch's max_keys",
+          "[runtime][tile64]") {
+  WindowRowsShape shape = shape_of(64, 1, 0);
+  shape.arith = GENERATE(Arith::kTile64, Arith::kTile64Ex2);
+  shape.checked = Switch::kOn;
+  Problem problem = problem_of(shape, {{0, 399}, {1, 50}});
+  problem.max_keys = 100;
+  const auto ran = kernel_of(shape).run(problem);
+  REQUIRE_FALSE(ran);
+  INFO(ran.error().message);
+  CHECK(ran.error().code == ErrorCode::kInvalidArgument);
+  CHECK(ran.error().message.find("past the launch's max_keys: 399") != std::string::npos);
+}
+
 TEST_CASE("each planted fault of tile64's decode changes bits", "[runtime][tile64]") {
   WindowRowsShape shape = shape_of(64, 2, 100, kPages24);
   shape.p32 = Switch::kOn;
