@@ -323,7 +323,8 @@ TEST_CASE("a checked sparse_rows names the block id, slot or position that is wr
   has(message([](SparseTensors& t) { t.positions[1] = 64; }), "past its slot's length: 64");
 }
 
-TEST_CASE("every planted fault of sparse_rows changes outputs", "[kernel_src][sparse_rows]") {
+// The contract's quick sweep sees each by its gate.
+TEST_CASE("every planted fault of sparse_rows changes outputs", "[kernel_src][sparse_rows][slow]") {
   struct Fault {
     const char* control;
     bool scalar, mma;

@@ -74,7 +74,8 @@ TEST_CASE("an mma32 prefill on sm_80's step gives the reference's bits on that s
   CHECK(differences(out, mma_steps_reference(problem, MmaStep::kOneK16)) > 0);
 }
 
-TEST_CASE("each planted fault of mma32's prefill changes bits", "[runtime][mma32]") {
+// The contract's quick sweep sees each by its gate.
+TEST_CASE("each planted fault of mma32's prefill changes bits", "[runtime][mma32][slow]") {
   WindowRowsShape shape = shape_of(64, 2, 150, {KvLayoutKind::kPaged, 24}, Switch::kOn);
   shape.sinks = Switch::kOn;
   // Two tiles combine to the same bits either way.

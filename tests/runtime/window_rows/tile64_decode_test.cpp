@@ -91,9 +91,8 @@ class Replaying final : public runtime::Module {
   std::unique_ptr<ReplayingFunction> replaying_;
 };
 
-}  // namespace
-
-TEST_CASE("every schedule of tiles gives the reference's bits", "[runtime][tile64]") {
+// Every head_dim but one, every option, layouts whose tiles wrap or cross pages, ratios up to 32.
+std::vector<WindowRowsShape> scheduled_shapes(Arith arith) {
   std::vector<WindowRowsShape> shapes;
   shapes.push_back(shape_of(64, 1, 0));
   shapes.push_back(shape_of(128, 2, 200, kRing300));
@@ -110,21 +109,41 @@ TEST_CASE("every schedule of tiles gives the reference's bits", "[runtime][tile6
   shapes.push_back(shape_of(512, 32, 70, kPages24));
   shapes.back().p32 = Switch::kOn;
   shapes.back().checked = Switch::kOn;
-  const Arith arith = GENERATE(Arith::kTile64, Arith::kTile64Ex2);
-  for (WindowRowsShape shape : shapes) {
-    shape.arith = arith;
-    CAPTURE(shape.arith, shape.head_dim, shape.gqa_ratio, shape.window);
-    const Problem problem = problem_of(shape, ring_rows());
-    const Kernel kernel = kernel_of(shape);
-    const Outputs expected = mma_steps_reference(problem);
-    for (const Tile64Schedule& schedule : kSchedules) {
-      CAPTURE(static_cast<int>(schedule.combine), schedule.tiles_a_split);
-      CHECK(differences(run_as(kernel, schedule, problem), expected) == 0);
-    }
-    const Kernel generic = kernel_of(shape, {{}, Switch::kOn});
-    CHECK(differences(run_as(generic, Tile64Schedule{}, problem), expected) == 0);
-    CHECK(differences(run_as(generic, kSchedules[2], problem), expected) == 0);
+  for (WindowRowsShape& shape : shapes) shape.arith = arith;
+  return shapes;
+}
+
+void check_schedules(const WindowRowsShape& shape) {
+  CAPTURE(shape.arith, shape.head_dim, shape.gqa_ratio, shape.window);
+  const Problem problem = problem_of(shape, ring_rows());
+  const Kernel kernel = kernel_of(shape);
+  const Outputs expected = mma_steps_reference(problem);
+  for (const Tile64Schedule& schedule : kSchedules) {
+    CAPTURE(static_cast<int>(schedule.combine), schedule.tiles_a_split);
+    CHECK(differences(run_as(kernel, schedule, problem), expected) == 0);
   }
+  const Kernel generic = kernel_of(shape, {{}, Switch::kOn});
+  CHECK(differences(run_as(generic, Tile64Schedule{}, problem), expected) == 0);
+  CHECK(differences(run_as(generic, kSchedules[2], problem), expected) == 0);
+}
+
+}  // namespace
+
+TEST_CASE("every schedule of tiles gives the reference's bits", "[runtime][tile64]") {
+  for (const WindowRowsShape& shape : scheduled_shapes(Arith::kTile64Ex2)) check_schedules(shape);
+}
+
+// One source with either exponential: two shapes show that a schedule takes the right one.
+TEST_CASE("every schedule of tiles gives the reference's bits by tile64's own exponential",
+          "[runtime][tile64]") {
+  const auto shapes = scheduled_shapes(Arith::kTile64);
+  check_schedules(shapes[0]);
+  check_schedules(shapes[2]);
+}
+
+TEST_CASE("every schedule of tiles gives the reference's bits by tile64 for every shape",
+          "[runtime][tile64][slow]") {
+  for (const WindowRowsShape& shape : scheduled_shapes(Arith::kTile64)) check_schedules(shape);
 }
 
 // They part by an fp32 ulp, which a 16-bit P or output mostly rounds away: p32 and many outputs
@@ -326,7 +345,8 @@ TEST_CASE("a checked decode of tile64 refuses a position past the launch's max_k
   CHECK(ran.error().message.find("past the launch's max_keys: 399") != std::string::npos);
 }
 
-TEST_CASE("each planted fault of tile64's decode changes bits", "[runtime][tile64]") {
+// The contract's quick sweep sees each by its gate.
+TEST_CASE("each planted fault of tile64's decode changes bits", "[runtime][tile64][slow]") {
   WindowRowsShape shape = shape_of(64, 2, 100, kPages24);
   shape.p32 = Switch::kOn;
   shape.sinks = Switch::kOn;

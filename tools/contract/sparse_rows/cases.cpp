@@ -65,6 +65,7 @@ std::vector<CaseSpec> ragged_cases() {
     shape.q_dtype = QueryDtype::kF32;
     shape.part_count = 1;
     cases.push_back(ragged_case(shape, Sweep::kQuick));
+    cases.back().quick_twins = Twins::kAll;
     shape = shape_of(tile, 192, 1, 8);
     shape.p_parts = 1;
     cases.push_back(ragged_case(shape, Sweep::kWhole));
@@ -85,10 +86,10 @@ std::vector<CaseSpec> ragged_cases() {
 
 std::vector<CaseSpec> served_cases(bool cut) {
   std::vector<CaseSpec> cases;
-  const auto add = [&](std::string_view what, Recipe recipe) {
+  const auto add = [&](std::string_view what, Recipe recipe, Sweep sweep = Sweep::kQuick) {
     std::string name = name_of(what, recipe.shape);
     if (cut) name += ", cut";
-    cases.push_back({std::move(name), std::move(recipe), Sweep::kQuick});
+    cases.push_back({std::move(name), std::move(recipe), sweep});
   };
   for (const SparseTile tile : {SparseTile::kScalar, SparseTile::kMma}) {
     // 24 query heads over 2, blocks of 4, a budget of 512 blocks.
@@ -108,11 +109,12 @@ std::vector<CaseSpec> served_cases(bool cut) {
     tail.shape = shape_of(tile, 256, 6, 4);
     tail.kv_heads = 1;
     tail.rows.resize(cut ? 3 : 17);
-    add("6/1 tail", tail);
+    // Each of these two on one tile is enough of a quick sweep: the ragged ones have both on both.
+    add("6/1 tail", tail, tile == SparseTile::kMma ? Sweep::kQuick : Sweep::kWhole);
     Recipe dense = slice;
     dense.shape.q_dtype = QueryDtype::kCache;
     dense.rows = {{0, cut ? 300 : 2047, Pick::kEvery}, {0, cut ? 301 : 2048, Pick::kEvery}};
-    add("24/2 dense", dense);
+    add("24/2 dense", dense, tile == SparseTile::kScalar ? Sweep::kQuick : Sweep::kWhole);
   }
   // A block-sparse model of blocks of 128: 64 query heads over 4, 16 blocks.
   Recipe wide;
@@ -125,6 +127,13 @@ std::vector<CaseSpec> served_cases(bool cut) {
   }
   add("64/4 blocks of 128", wide);
   return cases;
+}
+
+SparseRowsShape in_another_layout(const SparseRowsShape& shape) {
+  SparseRowsShape other = shape;
+  const bool linear = shape.kv_layout.kind == KvLayoutKind::kLinear;
+  other.kv_layout = linear ? KvLayout{KvLayoutKind::kPaged, 16} : KvLayout{};
+  return other;
 }
 
 CaseSpec control_case(SparseTile tile, Values values) {

@@ -29,35 +29,39 @@ const PinnedDigests& pinned_digests() {
 class SparseRowsCase final : public Case {
  public:
   explicit SparseRowsCase(CaseSpec spec, specializer::Variant variant = {})
-      : Case(spec.name), recipe_(std::move(spec.recipe)), variant_(std::move(variant)) {}
+      : Case(spec.name), spec_(std::move(spec)), variant_(std::move(variant)) {}
 
-  std::string shape_json() const override { return specializer::to_json(recipe_.shape); }
+  std::string shape_json() const override { return specializer::to_json(spec_.recipe.shape); }
   std::string_view pinned_digest() const override { return pinned_digests().of(name()); }
 
   // The digests are of sm_90's MMA step; what uses none has every chip's bits.
   bool has_pinned_bits(const Target& target) const override {
-    return recipe_.shape.tile == SparseTile::kScalar ||
+    return spec_.recipe.shape.tile == SparseTile::kScalar ||
            target.mma_step == specializer::MmaStep::kOneK16;
   }
 
   Result<specializer::Plan> plan(const Target& target) const override {
-    return specializer::plan(recipe_.shape, target, variant_);
+    return specializer::plan(spec_.recipe.shape, target, variant_);
   }
 
   std::vector<specializer::Plan> twins(const Target& target) const override {
     std::vector<specializer::Plan> plans;
     if (!variant_.control.empty()) return plans;
-    auto generic = specializer::plan(recipe_.shape, target, {"", Switch::kOn});
-    if (generic) plans.push_back(std::move(*generic));
+    const auto add = [&](const SparseRowsShape& shape, const specializer::Variant& variant) {
+      auto plan = specializer::plan(shape, target, variant);
+      if (plan) plans.push_back(std::move(*plan));
+    };
+    add(spec_.recipe.shape, {"", Switch::kOn});
+    if (spec_.twins == Twins::kAll) add(in_another_layout(spec_.recipe.shape), {});
     return plans;
   }
 
   Result<std::unique_ptr<Trial>> load(const Bench& bench) const override {
-    return load_trial(bench, recipe_, variant_);
+    return load_trial(bench, spec_, variant_);
   }
 
  private:
-  Recipe recipe_;
+  CaseSpec spec_;
   specializer::Variant variant_;
 };
 
@@ -142,7 +146,10 @@ class SparseRowsFamily final : public ContractFamily {
     }
     std::vector<std::shared_ptr<const Case>> cases;
     for (CaseSpec& one : specs) {
-      if (sweep == Sweep::kQuick && one.sweep == Sweep::kWhole) continue;
+      if (sweep == Sweep::kQuick) {
+        if (one.sweep == Sweep::kWhole) continue;
+        one.twins = one.quick_twins;
+      }
       if (!specializer::serve(one.recipe.shape, target)) continue;
       cases.push_back(std::make_shared<SparseRowsCase>(std::move(one)));
     }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "tools/contract/harness/digests.hpp"
@@ -34,8 +35,8 @@ std::span<const std::byte> head_of(const Problem& problem, const Bytes& out, std
 
 class SparseRowsTrial final : public Trial {
  public:
-  SparseRowsTrial(Kernel kernel, Recipe recipe)
-      : kernel_(std::move(kernel)), problem_(make_problem(recipe)) {}
+  SparseRowsTrial(Kernel kernel, const CaseSpec& tried)
+      : kernel_(std::move(kernel)), problem_(make_problem(tried.recipe)), twins_(tried.twins) {}
 
   const cache::Key& key() const noexcept override { return kernel_.key(); }
 
@@ -71,7 +72,8 @@ class SparseRowsTrial final : public Trial {
         if (options.ends_with(report)) return;
       }
     }
-    if (keys.size() < 2) return;
+    plant_unselected(report, *clean, options);
+    if (options.ends_with(report) || keys.size() < 2) return;
     Problem both = problem_;
     both.v[problem_.kv_at(stream, key, 0) + 5] = kInfinity;
     both.v[problem_.kv_at(stream, keys.back(), 0) + 5] = -kInfinity;
@@ -204,11 +206,47 @@ class SparseRowsTrial final : public Trial {
       compare(report, kernel->run(problem), out, all, part);
     };
     as(kernel_.shape(), {"", Switch::kOn}, "the generic kernel");
-    SparseRowsShape other = kernel_.shape();
-    other.kv_layout = kernel_.shape().kv_layout.kind == KvLayoutKind::kLinear
-                          ? KvLayout{KvLayoutKind::kPaged, 16}
-                          : KvLayout{};
-    as(other, {}, "another layout");
+    if (twins_ == Twins::kGeneric) return;
+    as(in_another_layout(kernel_.shape()), {}, "another layout");
+  }
+
+  /// A key before a row's end that no row selected reaches nobody, whatever it holds.
+  void plant_unselected(GateReport& report, const Bytes& clean, const GateOptions& options) const {
+    const auto key = unselected_key();
+    if (!key) {
+      report.notes.push_back("every key is selected by some row: none can be planted beside them");
+      return;
+    }
+    const std::size_t at = problem_.kv_at(key->stream, key->position, 0);
+    for (const float value : {kNan, kInfinity, -kInfinity}) {
+      Problem planted = problem_;
+      planted.k[at + 3] = value;
+      planted.v[at + 3] = value;
+      try_plant(report, planted, clean, options,
+                fmt::format("{} in position {} of stream {}, which no row selected",
+                            static_cast<double>(value), key->position, key->stream));
+      if (options.ends_with(report)) return;
+    }
+  }
+
+  /// The earliest key that a row could have selected and none did.
+  std::optional<RowAt> unselected_key() const {
+    std::vector<std::vector<bool>> seen(static_cast<std::size_t>(problem_.recipe.streams));
+    for (std::size_t row = 0; row < problem_.recipe.rows.size(); ++row) {
+      const RowAt& at = problem_.recipe.rows[row];
+      auto& of_stream = seen[static_cast<std::size_t>(at.stream)];
+      of_stream.resize(std::max(of_stream.size(), static_cast<std::size_t>(at.position) + 1));
+      for (const std::int32_t key : problem_.keys(row)) {
+        of_stream[static_cast<std::size_t>(key)] = true;
+      }
+    }
+    for (std::size_t stream = 0; stream < seen.size(); ++stream) {
+      const auto found = std::find(seen[stream].begin(), seen[stream].end(), false);
+      if (found == seen[stream].end()) continue;
+      return RowAt{static_cast<std::int32_t>(stream),
+                   static_cast<std::int32_t>(found - seen[stream].begin())};
+    }
+    return std::nullopt;
   }
 
   void try_plant(GateReport& report, const Problem& planted, const Bytes& clean,
@@ -250,15 +288,16 @@ class SparseRowsTrial final : public Trial {
 
   Kernel kernel_;
   Problem problem_;
+  Twins twins_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<Trial>> load_trial(const Bench& bench, const Recipe& recipe,
+Result<std::unique_ptr<Trial>> load_trial(const Bench& bench, const CaseSpec& tried,
                                           const specializer::Variant& variant) {
-  auto kernel = Kernel::load(bench, recipe.shape, variant);
+  auto kernel = Kernel::load(bench, tried.recipe.shape, variant);
   if (!kernel) return kernel.error();
-  return std::unique_ptr<Trial>(std::make_unique<SparseRowsTrial>(std::move(*kernel), recipe));
+  return std::unique_ptr<Trial>(std::make_unique<SparseRowsTrial>(std::move(*kernel), tried));
 }
 
 }  // namespace broach::contract::sparse_rows

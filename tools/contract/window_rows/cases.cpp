@@ -108,7 +108,7 @@ CaseSpec ratio(std::uint32_t gqa_ratio, CaseSize size, Arith arith) {
   made.recipe.scale = 0.5F;
   made.recipe.rows = spread(4, size == CaseSize::kFull ? kFull : kCut, 40);
   made.recipe.seed = 1000 + gqa_ratio;
-  made.twins = Twins::kGeneric;
+  made.twins = Twins::kGenericAndForm;
   return made;
 }
 
@@ -162,6 +162,10 @@ constexpr Ragged kRaggedOptions[] = {
 // layout and option, once.
 constexpr std::size_t kQuickRagged[] = {3, 4, 5, 6, 7, 8, 11, 14};
 constexpr std::size_t kQuickOptions[] = {0, 1, 3, 6, 7, 8};
+// tile64 is tile64_ex2's source with another exponential: where a quick sweep has tried that on
+// every shape, it tries this one on both types, every layout, the widest ratio and every option.
+constexpr std::size_t kQuickRaggedTile64[] = {3, 4};
+constexpr std::size_t kQuickOptionsTile64[] = {0, 7, 8};
 constexpr std::uint32_t kLaidOutHeadDim = 96;  // In a quick sweep, one case of all in every layout.
 
 template <std::size_t kCount>
@@ -209,7 +213,7 @@ CaseSpec ragged(const Ragged& small, Arith arith) {
   made.recipe.padding = small.gqa_ratio % 3 == 0 ? 8 : 0;
   made.recipe.unseen = small.gqa_ratio % 2 == 0 ? Unseen::kNan : Unseen::kStale;
   made.recipe.seed = small.head_dim + small.gqa_ratio;
-  if (shape.checked == kOn) made.twins = Twins::kGeneric;
+  if (shape.checked == kOn) made.twins = Twins::kGenericAndForm;
   return made;
 }
 
@@ -240,7 +244,7 @@ std::vector<CaseSpec> served_decodes(CaseSize size, Arith arith) {
   std::vector<CaseSpec> cases;
   for (const std::int32_t rows : {1, 3, 17, 64}) {
     cases.push_back(gemma("12B", rows, 8, size, arith));
-    if (rows == 3) cases.back().sweep = Sweep::kQuick;
+    if (rows == 3 && arith != Arith::kTile64) cases.back().sweep = Sweep::kQuick;
     if (size == CaseSize::kFull) cases.push_back(gemma("31B", rows, 16, size, arith));
   }
   cases.push_back(no_window(size, arith));
@@ -256,11 +260,15 @@ std::vector<CaseSpec> ragged_decodes(Arith arith) {
     if (small.p32 == kOn && arith == Arith::kChunk256) return;  // Keeps P in fp32 always.
     cases.push_back(ragged(small, arith));
     if (quick) cases.back().sweep = Sweep::kQuick;
+    if (arith == Arith::kTile64 || small.checked == kOn) cases.back().quick_twins = Twins::kNone;
     if (small.head_dim == kLaidOutHeadDim) cases.back().quick_twins = Twins::kAll;
   };
-  for (std::size_t i = 0; i < std::size(kRagged); ++i) add(kRagged[i], holds(kQuickRagged, i));
+  const bool tile64 = arith == Arith::kTile64;
+  for (std::size_t i = 0; i < std::size(kRagged); ++i) {
+    add(kRagged[i], tile64 ? holds(kQuickRaggedTile64, i) : holds(kQuickRagged, i));
+  }
   for (std::size_t i = 0; i < std::size(kRaggedOptions); ++i) {
-    add(kRaggedOptions[i], holds(kQuickOptions, i));
+    add(kRaggedOptions[i], tile64 ? holds(kQuickOptionsTile64, i) : holds(kQuickOptions, i));
   }
   return cases;
 }

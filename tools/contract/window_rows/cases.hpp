@@ -20,10 +20,15 @@ inline constexpr ArithForm kArithForms[] = {
     {Arith::kTile64Ex2, Form::kPrefill}, {Arith::kMma32, Form::kPrefill},
 };
 
-/// Which other kernels have to give a case's bits: every layout and the generic kernel; where
-/// another case of the same kind tries the layouts, the generic kernel alone; or none, so that a
-/// planted fault shows by itself and not by a sound kernel beside it.
-enum class Twins : std::uint8_t { kAll, kGeneric, kNone };
+/// Which other kernels have to give a case's bits: every layout, the generic kernel and the other
+/// form; where another case of the same kind tries the layouts, the latter two; where one tries the
+/// forms too, the generic kernel alone; or none, so that a planted fault shows by itself and not by
+/// a sound kernel beside it.
+enum class Twins : std::uint8_t { kAll, kGenericAndForm, kGeneric, kNone };
+
+constexpr bool has_other_form(Twins twins) noexcept {
+  return twins == Twins::kAll || twins == Twins::kGenericAndForm;
+}
 
 /// Where a prefill is cut in two: at every residue modulo 64 and into single rows, or at a few.
 enum class Cuts : std::uint8_t { kFew, kEveryResidue };
@@ -35,8 +40,12 @@ struct CaseSpec {
   Twins twins = Twins::kAll;
   Cuts cuts = Cuts::kFew;
   Sweep sweep = Sweep::kWhole;  ///< The sweep from which on it is tried.
-  /// Its twins in a quick sweep: one case of each arithmetic and form tries every layout there.
+  /// Its twins in a quick sweep: one case of each arithmetic and form tries every layout there, and
+  /// neither a `checked` build nor another case of tile64 tries any.
   Twins quick_twins = Twins::kGeneric;
+  /// Rows of the largest batch that the case's rows are mixed to; a quick sweep goes to 64 where it
+  /// tries every layout.
+  std::int32_t largest_batch = 64;
 };
 
 /// Whole problems for a chip, or the same ones cut to what the host target computes in seconds.
@@ -59,8 +68,8 @@ std::vector<CaseSpec> ragged_decodes(Arith arith = Arith::kChunk256);
 std::vector<CaseSpec> served_prefills(CaseSize size, Arith arith);
 
 /// Small ragged prefills of several sequences: every head_dim, both types, every layout, soft cap
-/// and sinks, and rows around each edge of bands, blocks and tiles; and a chunk to be cut
-/// everywhere.
+/// and sinks, and rows around each edge of bands, blocks and tiles; the wide ratios; and a chunk to
+/// be cut everywhere.
 std::vector<CaseSpec> ragged_prefills(Arith arith);
 
 /// "bf16 D256 G2 W1024 ring(1536) p32 tile64", with what is switched on.

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 #include <span>
 #include <string>
 #include <string_view>
@@ -95,8 +96,7 @@ class Served {
     made.recipe.kv_heads = full() ? 8 : 1;
     made.recipe.seed = static_cast<std::uint64_t>(20 + p0);
     made.cuts = p0 == 1'300 && full() ? Cuts::kEveryResidue : Cuts::kFew;
-    if (p0 != 5'000 || !full()) made.twins = Twins::kGeneric;
-    if (p0 == 1'300) made.sweep = Sweep::kQuick;
+    if (p0 != 5'000 || !full()) made.twins = Twins::kGenericAndForm;
     return made;
   }
 
@@ -106,7 +106,7 @@ class Served {
         gemma_shape(arith_, Switch::kOff), {{2'000, full() ? 333 : 77}});
     made.recipe.kv_heads = full() ? 16 : 1;
     made.recipe.seed = 31;
-    made.twins = Twins::kGeneric;
+    made.twins = Twins::kGenericAndForm;
     return made;
   }
 
@@ -118,7 +118,7 @@ class Served {
                             {full() ? Chunk{1'500, 260} : Chunk{130, 66}});
     made.recipe.kv_heads = full() ? 8 : 1;
     made.recipe.seed = 29;
-    made.twins = Twins::kGeneric;
+    made.twins = Twins::kGenericAndForm;
     return made;
   }
 
@@ -153,8 +153,7 @@ class Served {
     made.recipe.kv_heads = full() ? 2 : 1;
     made.recipe.scale = 0.5F;
     made.recipe.seed = 2'000 + gqa_ratio;
-    if (gqa_ratio > 5) made.sweep = Sweep::kQuick;  // The ragged ones have the others.
-    made.twins = Twins::kGeneric;
+    made.twins = Twins::kGenericAndForm;
     return made;
   }
 
@@ -197,13 +196,32 @@ constexpr Ragged kRagged[] = {
     {64, 2, 33, ring(97), Dtype::kF16, kOn, kOn, kOn, kOn},
     {80, 3, 64, paged(16), Dtype::kF16, kOff, kOff, kOn, kOn},
 };
-// What a quick sweep keeps of them: with the image and five ratios of the served ones every
-// head_dim, ratio, type, layout and option, once.
-constexpr std::size_t kQuickRagged[] = {1, 2, 3, 4, 5, 6, 8, 10};
+// What a quick sweep keeps of them: with the wide ratios every head_dim, ratio, type, layout and
+// option, once.
+constexpr std::size_t kQuickRagged[] = {1, 2, 3, 4, 5, 6, 7, 8, 10};
+// And of tile64, whose source tile64_ex2 is with another exponential: both types, every layout and
+// option.
+constexpr std::size_t kQuickRaggedTile64[] = {1, 2, 5, 10};
+constexpr std::uint32_t kWidest = 512;
+constexpr std::size_t kLaidOut = 1;  // In a quick sweep, one case of all in every layout.
+
+// Ratios of which few rows fill a block of 64 (row, query head) pairs. All but the first two are
+// shapes of decodes too, so that the decode form is one kernel for both.
+constexpr Ragged kWideRatios[] = {
+    {64, 7, 70, kLinear, Dtype::kBf16, kOff, kOff, kOff},
+    {64, 8, 65, ring(80), Dtype::kF16, kOn, kOff, kOff},
+    {64, 12, 0, kLinear, Dtype::kF16, kOn, kOn, kOn},
+    {112, 16, 0, kLinear, Dtype::kF16, kOff, kOff, kOff},
+    {80, 32, 0, kLinear, Dtype::kF16, kOff, kOff, kOff},
+};
+// Over an edge of tiles, and of blocks: 11 rows are two blocks of ratio 7, and six of ratio 32.
+constexpr Chunk kWideChunks[] = {{57, 11}, {0, 1}};
+constexpr Chunk kWideWindowChunks[] = {{122, 11}, {0, 1}};
+
 constexpr Chunk kEdges[] = {{0, 1},   {0, 15},   {63, 16, {3, 9}},  {64, 17, {0, 17}},
                             {65, 63}, {127, 64}, {191, 65, {60, 5}}};
 
-CaseSpec ragged(const Ragged& small, Arith arith) {
+CaseSpec ragged(const Ragged& small, Arith arith, std::span<const Chunk> chunks) {
   WindowRowsShape shape;
   shape.form = Form::kPrefill;
   shape.head_dim = small.head_dim;
@@ -216,18 +234,35 @@ CaseSpec ragged(const Ragged& small, Arith arith) {
   shape.sinks = small.sinks;
   shape.checked = small.checked;
   shape.arith = arith;
-  // Wide heads cost most of the work and show no other edge of the rows.
-  const std::span<const Chunk> edges =
-      small.head_dim <= 128 ? std::span<const Chunk>(kEdges) : std::span(kEdges).last(3);
-  CaseSpec made = prefill("ragged " + name_of_shape(shape), shape, {edges.begin(), edges.end()});
+  CaseSpec made = prefill("ragged " + name_of_shape(shape), shape, {chunks.begin(), chunks.end()});
   made.recipe.scale = small.gqa_ratio % 2 == 0 ? 1.0F : 0.7F;
   made.recipe.order =
       small.head_dim % 64 == 0 ? CacheOrder::kPositionsFirst : CacheOrder::kHeadsFirst;
   made.recipe.padding = small.gqa_ratio % 3 == 0 ? 8 : 0;
   made.recipe.unseen = small.gqa_ratio % 2 == 0 ? Unseen::kNan : Unseen::kStale;
   made.recipe.seed = 100 + small.head_dim + small.gqa_ratio;
+  return made;
+}
+
+CaseSpec ragged_edges(const Ragged& small, Arith arith) {
+  // Wide heads cost most of the work and show no other edge of the rows.
+  const std::span<const Chunk> edges =
+      small.head_dim <= 128 ? std::span<const Chunk>(kEdges) : std::span(kEdges).last(3);
+  CaseSpec made = ragged(small, arith, edges);
   const bool all = small.head_dim <= 80 && small.checked == kOff;
-  made.twins = all ? Twins::kAll : Twins::kGeneric;
+  made.twins = all ? Twins::kAll : Twins::kGenericAndForm;
+  if (small.head_dim == kWidest) made.quick_twins = Twins::kGenericAndForm;
+  if (arith == Arith::kTile64 || small.checked == kOn) made.quick_twins = Twins::kNone;
+  return made;
+}
+
+CaseSpec wide_ratio(const Ragged& small, Arith arith) {
+  CaseSpec made = ragged(small, arith, small.window > 0 ? kWideWindowChunks : kWideChunks);
+  made.twins = Twins::kGenericAndForm;
+  made.quick_twins = arith == Arith::kTile64 ? Twins::kNone : Twins::kGenericAndForm;
+  // The arithmetics lay rows and heads out in blocks by one header.
+  const bool widest = &small == &kWideRatios[std::size(kWideRatios) - 1];
+  if (arith == Arith::kTile64Ex2 || widest) made.sweep = Sweep::kQuick;
   return made;
 }
 
@@ -244,8 +279,8 @@ CaseSpec cut_everywhere(Switch p32, Arith arith) {
   CaseSpec made = prefill("cut everywhere " + name_of_shape(shape), shape, {{100, 76, {65, 4}}});
   made.recipe.seed = 64;
   made.cuts = Cuts::kEveryResidue;
-  made.twins = Twins::kGeneric;
-  if (p32 == Switch::kOff) made.sweep = Sweep::kQuick;
+  made.twins = Twins::kGenericAndForm;
+  if (p32 == Switch::kOff && arith != Arith::kTile64) made.sweep = Sweep::kQuick;
   return made;
 }
 
@@ -257,9 +292,13 @@ std::vector<CaseSpec> served_prefills(CaseSize size, Arith arith) {
 
 std::vector<CaseSpec> ragged_prefills(Arith arith) {
   std::vector<CaseSpec> cases;
-  for (const Ragged& small : kRagged) cases.push_back(ragged(small, arith));
-  for (const std::size_t quick : kQuickRagged) cases[quick].sweep = Sweep::kQuick;
-  cases[kQuickRagged[0]].quick_twins = Twins::kAll;
+  for (const Ragged& small : kRagged) cases.push_back(ragged_edges(small, arith));
+  const std::span<const std::size_t> quick = arith == Arith::kTile64
+                                                 ? std::span<const std::size_t>(kQuickRaggedTile64)
+                                                 : std::span<const std::size_t>(kQuickRagged);
+  for (const std::size_t place : quick) cases[place].sweep = Sweep::kQuick;
+  cases[kLaidOut].quick_twins = Twins::kAll;
+  for (const Ragged& small : kWideRatios) cases.push_back(wide_ratio(small, arith));
   for (const Switch p32 : {Switch::kOff, Switch::kOn}) cases.push_back(cut_everywhere(p32, arith));
   return cases;
 }

@@ -52,7 +52,7 @@ class WindowRowsCase final : public Case {
       if (plan) plans.push_back(std::move(*plan));
     };
     for (const ShapeVariant& variant : variants_of(spec_)) add(variant.shape, variant.variant);
-    if (spec_.twins == Twins::kNone) return plans;
+    if (!has_other_form(spec_.twins)) return plans;
     if (const auto other = other_form(spec_.recipe.shape)) add(*other, {});
     return plans;
   }
@@ -65,6 +65,8 @@ class WindowRowsCase final : public Case {
   CaseSpec spec_;
   specializer::Variant variant_;
 };
+
+constexpr std::int32_t kQuickBatch = 17;
 
 std::vector<CaseSpec> specs_of(const ArithForm& served, CaseSize size) {
   const bool prefill = served.form == Form::kPrefill;
@@ -88,7 +90,8 @@ class WindowRowsFamily final : public ContractFamily {
       for (CaseSpec& one : specs_of(served, host ? CaseSize::kCut : CaseSize::kFull)) {
         if (sweep == Sweep::kQuick) {
           if (one.sweep == Sweep::kWhole) continue;
-          if (one.twins == Twins::kAll) one.twins = one.quick_twins;
+          one.twins = one.quick_twins;
+          if (one.twins != Twins::kAll) one.largest_batch = kQuickBatch;
         }
         if (!specializer::serve(one.recipe.shape, target)) continue;
         cases.push_back(case_of(std::move(one)));

@@ -89,7 +89,7 @@ void check_decode_form(ShapeTrial& trial) {
 
 void check_prefill_promises(ShapeTrial& trial) {
   check_cuts(trial);
-  if (trial.input().tried->twins != Twins::kNone) check_decode_form(trial);
+  if (has_other_form(trial.input().tried->twins)) check_decode_form(trial);
 }
 
 }  // namespace broach::contract::window_rows

@@ -32,7 +32,7 @@ std::vector<ShapeVariant> variants_of(const CaseSpec& tried) {
   std::vector<ShapeVariant> variants;
   if (tried.twins == Twins::kNone) return variants;
   variants.push_back({"the generic kernel", shape, {"", Switch::kOn}});
-  if (tried.twins == Twins::kGeneric) return variants;
+  if (tried.twins != Twins::kAll) return variants;
   const auto with_layout = [&](KvLayout layout, std::string name) {
     if (layout == shape.kv_layout) return;
     ShapeVariant variant{std::move(name), shape, {}};

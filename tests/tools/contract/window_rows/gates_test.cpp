@@ -33,7 +33,7 @@ const CaseSpec& small_case() {
     CaseSpec made = ragged_decodes()[1];  // D 64, G 8, W 32 in a ring of 48, f16.
     made.name = "six ragged rows";        // Not the whole case, whose digest is pinned.
     made.recipe.rows.resize(6);
-    made.twins = Twins::kGeneric;
+    made.twins = Twins::kGenericAndForm;
     return made;
   }();
   return kCase;
