@@ -95,6 +95,43 @@ TEST_CASE("a prefill runs on the host and every output is in range", "[tools][ru
   CHECK(run("", "70", {"--hi", "40-50"}).status == 2);
 }
 
+TEST_CASE("rows of qk_rows and sparse_rows run on the host and every output is in range",
+          "[tools][run]") {
+  const TempDir dir;
+  const Program program(dir.path());
+  const auto run = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), "run");
+    words.insert(words.end(), {"--target", "host", "--launches", "1", "--json"});
+    return program.run(words);
+  };
+  // An output a query, K and V head of a row; every position past 40,000 turns by its own angle.
+  const Ended rope = run({"qk_rows", "--rows", "3"});
+  CAPTURE(rope.err);
+  REQUIRE(rope.status == 0);
+  const Json prepared = Json::parse(rope.out);
+  check_report(prepared);
+  CHECK(prepared["case"] == "qk_rows of 3 rows up to position 40000");
+  CHECK(prepared["checked"] == 3 * (16 + 2 * 4) * 256);
+  const Ended norm =
+      run({"qk_rows head_dim=64 gqa_ratio=2 rope_dim=32 rope_style=interleaved "
+           "norm=rms order=norm_rope kv_layout=paged(16) dtype=f16",
+           "--p0", "30", "--rows", "20", "--kv-heads", "1"});
+  CAPTURE(norm.err);
+  REQUIRE(norm.status == 0);
+  check_report(Json::parse(norm.out));
+  CHECK(Json::parse(norm.out)["case"] == "qk_rows of 20 rows up to position 49");
+
+  for (const std::string tile : {"scalar", "mma"}) {
+    const Ended sparse = run({"sparse_rows head_dim=64 gqa_ratio=2 compress_ratio=4 tile=" + tile,
+                              "--position", "700", "--kv-heads", "1"});
+    CAPTURE(tile, sparse.err);
+    REQUIRE(sparse.status == 0);
+    const Json attended = Json::parse(sparse.out);
+    check_report(attended);
+    CHECK(attended["checked"] == 3 * 2 * 64);
+  }
+}
+
 TEST_CASE("a size that a problem cannot have is refused by name before anything runs",
           "[tools][run]") {
   const TempDir dir;
@@ -107,6 +144,12 @@ TEST_CASE("a size that a problem cannot have is refused by name before anything 
       {{linear, "--position", "-5"}, "--position is -5"},
       {{linear, "--kv-heads", "1", "--position", "2147483647"}, "--position is 2147483647"},
       {{linear, "--p0", "3"}, "--position"},
+      {{"qk_rows", "--rows", "1025"}, "a ring of 1024 positions holds at most 1024"},
+      {{"qk_rows", "--position", "1048576"}, "--position is 1048576"},
+      {{"qk_rows", "--p0", "3", "--position", "9"}, "one is enough"},
+      {{"qk_rows", "--hi", "1:2"}, "--hi is a prefill's"},
+      {{"sparse_rows", "--kv-heads", "0"}, "--kv-heads is 0"},
+      {{"sparse_rows", "--rows", "9", "--position", "7"}, "--position is 7; it must be 8 to"},
       {{linear + " form=prefill", "--p0", "2147483647"}, "--p0 is 2147483647"},
       {{linear + " form=prefill", "--position", "3"}, "--p0"},
       {{linear + " kv_layout=ring(130) window=40 form=prompt", "--p0", "2147483600"}, "--p0 is"},

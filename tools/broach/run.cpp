@@ -239,11 +239,13 @@ void add_run(CommandLine& line) {
   command.add_option("--target", wanted->target, "Run this target's code: host, sm_90a…");
   command.add_option("--device", wanted->device, "Run on this device: host, cuda:N, hip:N")
       .excludes("--target");
-  command.add_option("--rows", wanted->rows, "Rows (default: 3 of a decode, 64 of a prefill)");
-  command.add_option("--kv-heads", wanted->kv_heads, "KV heads, with a shape (default: 8)");
+  command.add_option("--rows", wanted->rows,
+                     "Rows (default: the family's; 3 of a decode, 64 of a prefill)");
+  command.add_option("--kv-heads", wanted->kv_heads, "KV heads (default: the family's)");
   command.add_option("--position", wanted->position,
-                     "Position of a decode's last row, with a shape (default: 40000)");
-  command.add_option("--p0", wanted->p0, "Position of a prefill's first row (default: 1300)");
+                     "Position of the last row, but of a prefill (default: the family's)");
+  command.add_option("--p0", wanted->p0,
+                     "Position of the first row, but of a decode (default of a prefill: 1300)");
   command.add_option("--hi", wanted->hi,
                      "Rows of a prefill that see each other, as an image's do: first:last");
   command

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "broach/result.hpp"
@@ -30,8 +32,21 @@ struct RunReport {
   std::int32_t timed_launches = 0;
   std::string device;
   std::string target;
-  std::vector<std::uint16_t> out;  ///< As the problem's strides lay it out.
+  std::vector<std::uint16_t> out;  ///< As the problem has them, where a family hands them on.
 };
+
+/// Times launches that are waited for, one by one, into a report: on the host that is all there is,
+/// on a chip it is the latency that an engine sees. Benches time streams of launches.
+///
+/// Errors:  the launch's and the device's.
+Result<void> time_launches(RunReport& report, runtime::Device& device, std::int32_t launches,
+                           const std::function<Result<void>()>& launch);
+
+/// Refuses a size that no problem can have.
+///
+/// Errors:  kInvalidArgument naming the option, its value and its bounds.
+Result<void> check_between(std::string_view option, std::int64_t value, std::int64_t least,
+                           std::int64_t most);
 
 /// A problem that a user asks for: a family's shape and what of its sizes they named. A family
 /// makes up the rest.

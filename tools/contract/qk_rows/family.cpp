@@ -9,6 +9,7 @@
 #include "kernel_src/embedded.hpp"
 #include "specializer/qk_rows/shape.hpp"
 #include "tools/contract/harness/digests.hpp"
+#include "tools/contract/qk_rows/runner.hpp"
 #include "tools/contract/qk_rows/trial.hpp"
 
 namespace broach {
@@ -202,6 +203,10 @@ class QkRowsFamily final : public ContractFamily {
         {"a sine or cosine", {{"relative", 4 * kU}}, "two units, held over every angle to 2^20"},
         {"a sum of squares", {{"relative", 15 * kU}}, "a chain of 8 and a tree of 6 levels"},
         {"a norm's factor", {{"relative", 4 * kU}}, "mean, epsilon, root and quotient"}};
+  }
+
+  Result<std::unique_ptr<const Runner>> runner(const RunRequest& request) const override {
+    return runner_of(request);
   }
 };
 

@@ -10,6 +10,7 @@
 #include "specializer/sparse_rows/shape.hpp"
 #include "tools/contract/harness/digests.hpp"
 #include "tools/contract/sparse_rows/cases.hpp"
+#include "tools/contract/sparse_rows/runner.hpp"
 #include "tools/contract/sparse_rows/trial.hpp"
 
 namespace broach {
@@ -205,6 +206,10 @@ class SparseRowsFamily final : public ContractFamily {
          {{"one bf16", 0x1p-8}, {"two", 0x1p-16}, {"three", kU / 2}},
          "a rounding a part"},
     };
+  }
+
+  Result<std::unique_ptr<const Runner>> runner(const RunRequest& request) const override {
+    return runner_of(request);
   }
 };
 

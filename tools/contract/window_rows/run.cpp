@@ -1,39 +1,11 @@
 #include "tools/contract/window_rows/run.hpp"
 
-#include <algorithm>
-#include <chrono>
-#include <string>
 #include <utility>
 
 #include "tools/contract/window_rows/launch.hpp"
 
 namespace broach::contract::window_rows {
 namespace {
-
-constexpr std::int32_t kUntimedLaunches = 2;  // Caches and clocks settle.
-
-struct Timing {
-  double median_us = 0;
-  double spread_us = 0;
-};
-
-// Each launch is waited for: on the host that is all there is, on a chip it is the latency that an
-// engine sees. Benches time streams of launches.
-Result<Timing> time_launches(runtime::Device& device, const DeviceProblem& problem,
-                             const Decoder& decoder, const ProblemArgs& args,
-                             std::int32_t launches) {
-  std::vector<double> times;
-  for (std::int32_t i = -kUntimedLaunches; i < launches; ++i) {
-    const auto start = std::chrono::steady_clock::now();
-    if (auto launched = problem.launch(decoder, args); !launched) return launched.error();
-    if (auto done = device.synchronize(nullptr); !done) return done.error();
-    const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - start;
-    if (i >= 0) times.push_back(took.count());
-  }
-  std::sort(times.begin(), times.end());
-  const std::size_t count = times.size();
-  return Timing{times[count / 2], times[count * 3 / 4] - times[count / 4]};
-}
 
 struct MadeOperator {
   WindowRowsShape shape;  ///< As it is served.
@@ -87,11 +59,11 @@ Result<RunReport> run_case(Runtime& runtime, runtime::Device& device, Problem pr
   if (options.timed_launches > 0) {
     auto args = uploaded->args(decoder);
     if (!args) return args.error();
-    auto timing = time_launches(device, *uploaded, decoder, *args, options.timed_launches);
-    if (!timing) return timing.error();
-    report.median_us = timing->median_us;
-    report.spread_us = timing->spread_us;
-    report.timed_launches = options.timed_launches;
+    if (auto timed = time_launches(report, device, options.timed_launches,
+                                   [&] { return uploaded->launch(decoder, *args); });
+        !timed) {
+      return timed.error();
+    }
   }
   return report;
 }

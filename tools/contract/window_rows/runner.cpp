@@ -28,12 +28,6 @@ Error refused(std::string message) {
   return Error{ErrorCode::kInvalidArgument, std::move(message), ""};
 }
 
-Result<void> check_between(const char* option, std::int64_t value, std::int64_t least,
-                           std::int64_t most) {
-  if (value >= least && value <= most) return {};
-  return refused(fmt::format("{} is {}; it must be {} to {}", option, value, least, most));
-}
-
 // A cache without a ring holds every position up to the last.
 std::int64_t most_position(const WindowRowsShape& shape, std::int64_t kv_heads) {
   if (shape.kv_layout.kind == KvLayoutKind::kRing) return std::numeric_limits<int>::max() - 1;
