@@ -126,7 +126,7 @@ void check_shapes(const Bench& bench, const std::vector<WindowRowsShape>& shapes
     REQUIRE(uploaded);
     for (const specializer::Variant& variant : variants) {
       CAPTURE(variant.generic == Switch::kOn);
-      const auto kernel = Kernel::load(bench, shape, variant);
+      const auto kernel = contract::window_rows::Kernel::load(bench, shape, variant);
       INFO((kernel ? std::string() : kernel.error().message));
       REQUIRE(kernel);
       const auto ways = launch_ways(*kernel);

@@ -115,7 +115,8 @@ TEST_CASE("tiles folded in the wrong order turn the sums red whatever the device
   const test::OpenedRuntime host("host");
   REQUIRE(host.runtime);
   const CaseSpec one = control_case(fault_named("combine_reversed"));
-  auto kernel = Kernel::load(host.bench, one.recipe.shape, {"combine_reversed", Switch::kOff});
+  auto kernel = contract::window_rows::Kernel::load(host.bench, one.recipe.shape,
+                                                    {"combine_reversed", Switch::kOff});
   REQUIRE(kernel);
   const GateReport sums = gate_sums({&*kernel, &one, {nullptr, {}, 1}});
   std::string failures;
@@ -136,8 +137,8 @@ TEST_CASE("a neighbour that is computed again in float64 shows whatever the devi
     if (control.form == Form::kPrefill && spread > 0) continue;  // It has one way to be launched.
     const CaseSpec one = control_case(control);
     INFO(one.name << " over " << spread);
-    auto faulty =
-        Kernel::load(host.bench, one.recipe.shape, {"whole_block_rerun", Switch::kOff}, spread);
+    auto faulty = contract::window_rows::Kernel::load(host.bench, one.recipe.shape,
+                                                      {"whole_block_rerun", Switch::kOff}, spread);
     REQUIRE(faulty);
     const GateReport gate = gate_nonfinite({&*faulty, &one, {nullptr, {}, 1}});
     std::string failures;
@@ -146,7 +147,7 @@ TEST_CASE("a neighbour that is computed again in float64 shows whatever the devi
     CHECK(holds(failures, "beside sums that cancel: row "));
 
     // By construction: nearly every output of the sound kernel has other bits than float64's.
-    auto sound = Kernel::load(host.bench, one.recipe.shape, {}, spread);
+    auto sound = contract::window_rows::Kernel::load(host.bench, one.recipe.shape, {}, spread);
     REQUIRE(sound);
     auto problem = make_problem(one.recipe);
     REQUIRE(problem);

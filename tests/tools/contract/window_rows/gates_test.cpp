@@ -64,7 +64,7 @@ void check_against_reference(const Bench& bench, const CaseSpec& one) {
   INFO(one.name);
   auto problem = make_problem(one.recipe);
   REQUIRE(problem);
-  auto kernel = Kernel::load(bench, one.recipe.shape);
+  auto kernel = contract::window_rows::Kernel::load(bench, one.recipe.shape);
   if (!kernel) FAIL(kernel.error().message << kernel.error().detail);
   auto out = kernel->run(*problem);
   if (!out) FAIL(out.error().message);
@@ -133,7 +133,7 @@ TEST_CASE("every planted fault turns its gate red", "[contract][controls][slow]"
 TEST_CASE("a wrong digest and a foreign bit fail the shapes gate", "[contract][gates]") {
   Opened host("host");
   REQUIRE(host.runtime);
-  auto kernel = Kernel::load(host.bench, small_case().recipe.shape);
+  auto kernel = contract::window_rows::Kernel::load(host.bench, small_case().recipe.shape);
   REQUIRE(kernel);
   auto problem = make_problem(small_case().recipe);
   REQUIRE(problem);
