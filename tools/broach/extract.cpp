@@ -46,8 +46,8 @@ Result<ExitStatus> extract(Session& session, const Wanted& wanted) {
 
 void add_extract(CommandLine& line) {
   auto wanted = std::make_shared<Wanted>();
-  Command command = line.add(
-      "extract", "Write an entry's binary to a file: a cubin, a code object or a shared object");
+  Command command =
+      line.add("extract", "Write an entry's binary to a file: cubin, code object or shared object");
   command.add_option("KEY", wanted->digits, "The first digits of a key").required();
   command.add_option("-o,--output", wanted->file, "The file").required().placeholder("FILE");
   command.add_flag("--force", wanted->force, "Replace a file that is there");
