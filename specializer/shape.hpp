@@ -35,9 +35,8 @@ class Shape {
   /// The values of the family's fields, all of them.
   template <std::size_t kCount>
   constexpr Shape(const Family& family, const std::array<std::uint64_t, kCount>& values) noexcept
-      : family_(&family), count_(kCount), values_{} {
+      : Shape(family, values, std::make_index_sequence<kMaxFields>()) {
     static_assert(kCount <= kMaxFields);
-    std::copy(values.begin(), values.end(), values_.begin());
   }
 
   const Family& family() const noexcept { return *family_; }
@@ -46,28 +45,55 @@ class Shape {
   void set(std::size_t field, std::uint64_t value) noexcept { values_[field] = value; }
 
   friend bool operator==(const Shape& a, const Shape& b) noexcept {
-    return a.family_ == b.family_ &&
-           std::equal(a.values_.data(), a.values_.data() + a.count_, b.values_.data());
+    if (a.family_ != b.family_) return false;
+    // A dozen values: their differences are sooner known than a call of memcmp returns.
+    std::uint64_t differences = 0;
+    for (std::size_t i = 0; i < a.count_; ++i) differences |= a.values_[i] ^ b.values_[i];
+    return differences == 0;
   }
 
  private:
+  // Element by element: a look-up makes a Shape, and filling an array with zeros first takes longer
+  // than the rest of it.
+  template <std::size_t kCount, std::size_t... kIndex>
+  constexpr Shape(const Family& family, const std::array<std::uint64_t, kCount>& values,
+                  std::index_sequence<kIndex...>) noexcept
+      : family_(&family),
+        count_(kCount),
+        values_{(kIndex < kCount ? values[kIndex % kCount] : 0)...} {}
+
   const Family* family_;
   std::uint32_t count_;
   std::array<std::uint64_t, kMaxFields> values_;
 };
 
+/// Odd 64-bit constants without a pattern, one a field: multiples of the golden ratio's.
+inline constexpr std::array<std::uint64_t, kMaxFields> kFieldKeys = [] {
+  std::array<std::uint64_t, kMaxFields> keys{};
+  std::uint64_t key = 0;
+  for (std::uint64_t& one : keys) {
+    key += 0x9e3779b97f4a7c15U;
+    one = (key ^ key >> 29) * 0xbf58476d1ce4e5b9U | 1;
+  }
+  return keys;
+}();
+
 /// A hash of every field; equal shapes have equal hashes, in this process only.
 inline std::uint64_t hash_of(const Shape& shape) noexcept {
-  // The products do not wait for each other; SplitMix64's finalizer spreads their sum.
+  __extension__ using Product = unsigned __int128;
+  static_assert(kMaxFields % 2 == 0);
+  // A product mixes two fields into all of its bits, and no product waits for another. Behind an
+  // odd number of fields lies a 0.
+  const std::uint64_t* const values = shape.values().data();
+  const std::size_t count = shape.values().size();
   std::uint64_t sum = reinterpret_cast<std::uintptr_t>(&shape.family());
-  std::uint64_t factor = 0x9e3779b97f4a7c15U;
-  for (const std::uint64_t value : shape.values()) {
-    sum += (value ^ value >> 32) * factor;
-    factor = factor * 5 + 2;  // Stays odd.
+  for (std::size_t i = 0; i < count; i += 2) {
+    const Product product =
+        static_cast<Product>(values[i] ^ kFieldKeys[i]) * (values[i + 1] ^ kFieldKeys[i + 1]);
+    sum += static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
   }
-  sum = (sum ^ sum >> 30) * 0xbf58476d1ce4e5b9U;
-  sum = (sum ^ sum >> 27) * 0x94d049bb133111ebU;
-  return sum ^ sum >> 31;
+  sum = (sum ^ sum >> 32) * 0xbf58476d1ce4e5b9U;
+  return sum ^ sum >> 29;
 }
 
 /// A shape that its family serves on a target: ranges checked, defaults replaced by what the
