@@ -285,6 +285,17 @@ constexpr std::string_view kManifest = R"json({"manifest": 1, "name": "made", "e
 "not_served": [{"model": "B", "layers": "all", "source": "s", "reason": "r"}]
 })json";
 
+constexpr std::string_view kFamily = R"json({"family": 1, "name": "acme.scale", "parameters": [
+{"name": "dim", "type": "int", "range": [8, 64], "multiple_of": 8, "default": 8, "constant": "kDim"},
+{"name": "warps", "type": "int", "values": [1, 4], "default": 4, "macro": "WARPS"},
+{"name": "dtype", "type": "enum", "values": {"bf16": "__nv_bfloat16", "f16": "__half"}},
+{"name": "residual", "type": "bool", "default": true, "constant": "kResidual"}],
+"sources": ["scale.cuh", "sub/vec.cuh"], "main": "scale.cuh", "packs": ["cuda", {"name": "o", "root": "o"}],
+"functions": ["acme_scale", {"name": "twice", "expression": "twice<{dim}, {dtype}>", "block": [32, 4],
+"dynamic_shared": 64, "cluster": 2}], "targets": ["sm_80+", "gfx90a", "host"],
+"options": {"nvidia": {"fmad": true, "max_registers": 64}, "host": {"std": "c++17"}},
+"refuse": ["spills", "local_memory"], "notes": "n"})json";
+
 constexpr char kSources[] =
     "#include \"a\"\n#include \"b\"\n// c\n/* d */ int x = R\"q(\n#include \"c\"\n)q\";\0"
     "#pragma once\n#include \"b\"\n#if 0\n#include \"c\"\n#endif\n\0#include <d>\nint b;\n\0int c;";
@@ -319,6 +330,7 @@ void write_seeds(const fs::path& top) {
   add_worker_messages(Folder(top, "worker_protocol"));
   Folder(top, "json").add("values", R"({"a": [1, -2.5e3, true, null, "\u00e9"], "b": {"c": []}})");
   Folder(top, "manifest").add("manifest", kManifest);
+  Folder(top, "own_family").add("family", kFamily);
   Folder(top, "include_scan")
       .add("source",
            "#inc\\\nlude \"a.h\" // b\n/* c\n*/ # include /**/ <d/e.h>\n#define ROOT d/SYS\n"
