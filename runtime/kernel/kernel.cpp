@@ -4,6 +4,7 @@
 
 #include "broach/runtime.hpp"
 #include "runtime/compose.hpp"
+#include "runtime/kernel/info.hpp"
 #include "runtime/kernel/kernel_shape.hpp"
 #include "runtime/kernel/own_launch.hpp"
 #include "runtime/kernel/prepare.hpp"

@@ -31,11 +31,6 @@ Error begin_in_background(Runtime::State& runtime, const KernelShapeState& shape
                Reason::kPending};
 }
 
-KernelInfo info_of(const Operator& op) {
-  const Operator::Loaded& loaded = op.loaded();
-  return {loaded.key.hex(), loaded.layer, loaded.compiled, op.is_generic(), loaded.limits};
-}
-
 namespace {
 
 /// Takes shapes one after another, on as many threads as there are, and keeps what they end in.

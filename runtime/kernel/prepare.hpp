@@ -14,7 +14,4 @@ namespace broach::runtime {
 /// last attempt ended with, which is forgotten then.
 Error begin_in_background(Runtime::State& runtime, const KernelShapeState& shape);
 
-/// What an operator is now.
-KernelInfo info_of(const Operator& op);
-
 }  // namespace broach::runtime

@@ -4,6 +4,7 @@
 #include "broach/qk_rows.hpp"
 #include "broach/runtime.hpp"
 #include "kernel_src/qk_rows/names.cuh"
+#include "runtime/kernel/info.hpp"
 #include "runtime/launch_stage.hpp"
 #include "runtime/operator.hpp"
 #include "runtime/operator_request.hpp"
@@ -62,6 +63,8 @@ Result<void> QkRows::launch(const broach_qk_rows_args& args, void* stream) const
 }
 
 QkRowsShape QkRows::shape() const noexcept { return op_->launch<runtime::QkRowsLaunch>().shape(); }
+
+KernelInfo QkRows::info() const { return runtime::info_of(*op_); }
 
 Result<QkRows> qk_rows_operator(Runtime& runtime, const QkRowsShape& shape, void* stream) {
   auto op =

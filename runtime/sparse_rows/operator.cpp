@@ -6,6 +6,7 @@
 #include "broach/runtime.hpp"
 #include "broach/sparse_rows.hpp"
 #include "runtime/attention/check_args.hpp"
+#include "runtime/kernel/info.hpp"
 #include "runtime/launch_stage.hpp"
 #include "runtime/operator.hpp"
 #include "runtime/operator_request.hpp"
@@ -135,6 +136,8 @@ Result<void> SparseRows::launch(const broach_sparse_rows_args& args, void* strea
 SparseRowsShape SparseRows::shape() const noexcept {
   return op_->launch<runtime::SparseRowsLaunch>().shape();
 }
+
+KernelInfo SparseRows::info() const { return runtime::info_of(*op_); }
 
 Result<SparseRows> sparse_rows_operator(Runtime& runtime, const SparseRowsShape& shape,
                                         std::uint32_t model_compress_ratio, void* stream) {

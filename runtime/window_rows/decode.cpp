@@ -1,6 +1,7 @@
 #include <utility>
 
 #include "runtime/attention/check_args.hpp"
+#include "runtime/kernel/info.hpp"
 #include "runtime/operator.hpp"
 #include "runtime/operator_request.hpp"
 #include "runtime/window_rows/decode_args.hpp"
@@ -49,6 +50,8 @@ Result<void> WindowRowsDecode::launch(const broach_window_rows_decode_args& args
 WindowRowsShape WindowRowsDecode::shape() const noexcept {
   return op_->launch<runtime::DecodeLaunch>().shape();
 }
+
+KernelInfo WindowRowsDecode::info() const { return runtime::info_of(*op_); }
 
 Result<WindowRowsDecode> window_rows_decode(Runtime& runtime, const WindowRowsShape& shape,
                                             void* stream) {

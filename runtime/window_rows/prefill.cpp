@@ -1,5 +1,6 @@
 #include <utility>
 
+#include "runtime/kernel/info.hpp"
 #include "runtime/operator.hpp"
 #include "runtime/operator_request.hpp"
 #include "runtime/window_rows/operators.hpp"
@@ -36,6 +37,8 @@ Result<void> WindowRowsPrefill::launch(const broach_window_rows_prefill_args& ar
 WindowRowsShape WindowRowsPrefill::shape() const noexcept {
   return op_->launch<runtime::PrefillLaunch>().shape();
 }
+
+KernelInfo WindowRowsPrefill::info() const { return runtime::info_of(*op_); }
 
 Result<WindowRowsPrefill> window_rows_prefill(Runtime& runtime, const WindowRowsShape& shape,
                                               void* stream) {

@@ -4,7 +4,8 @@
 #include "specializer/own/names.hpp"
 #include "tests/fuzz/target.hpp"
 
-// A family file as anybody may have written it: what is read fits the bounds that later steps rely on.
+// A family file as anybody may have written it: what is read fits the bounds that later steps rely
+// on.
 BROACH_FUZZ_TARGET(own_family) {
   using namespace broach::specializer::own;
   const auto text = broach::fuzz::as_text(data, size);

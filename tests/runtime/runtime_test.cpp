@@ -185,6 +185,8 @@ TEST_CASE("background serves a cold shape by the generic kernel, then promotes i
   const auto* op_state = known(*state, op.shape());
   REQUIRE(op_state != nullptr);
   CHECK(op_state->serving == op_state->first.launch.get());
+  CHECK(op.info().generic);
+  CHECK(op.info().key == op_state->first.key.hex());
 
   auto uploaded = contract::window_rows::DeviceProblem::upload(*device, *problem);
   REQUIRE(uploaded);
@@ -195,6 +197,9 @@ TEST_CASE("background serves a cold shape by the generic kernel, then promotes i
   state->background.drain();
   CHECK(op_state->serving == op_state->promoted.launch.get());
   CHECK(op_state->promoted.key != op_state->first.key);
+  CHECK_FALSE(op.info().generic);
+  CHECK(op.info().key == op_state->promoted.key.hex());
+  CHECK(op.info().limits.size() == op_state->promoted.limits.size());
   const auto specialised = uploaded->run(decoder, contract::Poison::kFinite);
   REQUIRE(specialised);
   CHECK(*specialised == *generic);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "broach/export.hpp"
+#include "broach/kernel_info.hpp"
 #include "broach/options.hpp"
 #include "broach/result.hpp"
 #include "broach/types.hpp"
@@ -109,15 +110,6 @@ struct KernelLaunch {
   std::optional<std::uint32_t> dynamic_shared_bytes{};  ///< None: what the function states.
   Switch cooperative = Switch::kOff;   ///< The blocks run all at once and may wait for each other.
   Switch programmatic = Switch::kOff;  ///< May start before the launch in front of it has ended.
-};
-
-/// What a kernel is.
-struct KernelInfo {
-  std::string key;                   ///< 32 hex digits: `broach show KEY`.
-  std::string layer;                 ///< Where the binary was: a directory, a remote, "memory".
-  bool compiled = false;             ///< This process ran the compiler for it.
-  bool generic = false;              ///< The generic kernel serves while the shape's is compiled.
-  std::vector<LaunchLimits> limits;  ///< One a function.
 };
 
 /// A loaded kernel: its functions can be launched.

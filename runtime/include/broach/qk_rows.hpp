@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "broach/export.hpp"
+#include "broach/kernel_info.hpp"
 #include "broach/qk_rows.h"
 #include "broach/result.hpp"
 #include "broach/types.hpp"
@@ -74,6 +75,7 @@ class BROACH_API QkRows {
   Result<void> launch(const broach_qk_rows_args& args, void* stream) const;
 
   QkRowsShape shape() const noexcept;  ///< Without choices that change nothing.
+  KernelInfo info() const;             ///< Of what serves now.
 
  private:
   std::shared_ptr<const runtime::Operator> op_;

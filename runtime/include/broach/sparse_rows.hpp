@@ -6,6 +6,7 @@
 #include <span>
 
 #include "broach/export.hpp"
+#include "broach/kernel_info.hpp"
 #include "broach/result.hpp"
 #include "broach/sparse_rows.h"
 #include "broach/types.hpp"
@@ -76,6 +77,7 @@ class BROACH_API SparseRows {
   Result<void> launch(const broach_sparse_rows_args& args, void* stream) const;
 
   SparseRowsShape shape() const noexcept;  ///< Without choices that change nothing.
+  KernelInfo info() const;                 ///< Of what serves now.
 
  private:
   std::shared_ptr<const runtime::Operator> op_;

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "broach/export.hpp"
+#include "broach/kernel_info.hpp"
 #include "broach/result.hpp"
 #include "broach/types.hpp"
 #include "broach/window_rows.h"
@@ -86,6 +87,7 @@ class BROACH_API WindowRowsDecode {
   Result<void> launch(const broach_window_rows_decode_args& args, void* stream) const;
 
   WindowRowsShape shape() const noexcept;  ///< With every default replaced.
+  KernelInfo info() const;                 ///< Of what serves now.
 
  private:
   std::shared_ptr<const runtime::Operator> op_;
@@ -102,6 +104,7 @@ class BROACH_API WindowRowsPrefill {
   Result<void> launch(const broach_window_rows_prefill_args& args, void* stream) const;
 
   WindowRowsShape shape() const noexcept;  ///< With every default replaced.
+  KernelInfo info() const;                 ///< Of what serves now.
 
  private:
   std::shared_ptr<const runtime::Operator> op_;
