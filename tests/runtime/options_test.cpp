@@ -134,9 +134,9 @@ TEST_CASE("a privileged program believes no variable of whoever starts it",
       dup2(out, STDOUT_FILENO);
       for (const char* name :
            {"BROACH_CACHE_DIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "HOME", "BROACH_CACHE_PATH",
-            "BROACH_TRUSTED_KEYS", "BROACH_SIGNING_KEY", "BROACH_WORKER", "BROACH_NVRTC",
-            "BROACH_HIPRTC", "BROACH_HIPRTC_PREFIX", "BROACH_CUDA_INCLUDE", "BROACH_HIP_INCLUDE",
-            "BROACH_CXX", "BROACH_REMOTE", "PATH"}) {
+            "BROACH_FAMILY_PATH", "BROACH_TRUSTED_KEYS", "BROACH_SIGNING_KEY", "BROACH_WORKER",
+            "BROACH_NVRTC", "BROACH_HIPRTC", "BROACH_HIPRTC_PREFIX", "BROACH_CUDA_INCLUDE",
+            "BROACH_HIP_INCLUDE", "BROACH_CXX", "BROACH_REMOTE", "PATH"}) {
         setenv(name, "/planted", 1);
       }
       execl(program.c_str(), "engine", static_cast<char*>(nullptr));
@@ -147,7 +147,9 @@ TEST_CASE("a privileged program believes no variable of whoever starts it",
     std::ifstream file(output);
     return std::string(std::istreambuf_iterator<char>(file), {});
   };
-  CHECK(run().find("worker /planted") != std::string::npos);
+  const std::string unprivileged = run();
+  CHECK(unprivileged.find("worker /planted") != std::string::npos);
+  CHECK(unprivileged.find("families /planted") != std::string::npos);
   // Another user's, and theirs with their rights.
   REQUIRE(chown(program.c_str(), 12345, 12345) == 0);
   REQUIRE(chmod(program.c_str(), 04755) == 0);
