@@ -50,6 +50,18 @@ TEST_CASE("a decode on the host lies in float64's range", "[runtime]") {
   CHECK(report->range.pinned > 0);
 }
 
+TEST_CASE("options made by hand have the documented defaults", "[runtime]") {
+  Options options;  // No variable is read: no cache directory, and compilers from the usual PATH.
+  options.device = "host";
+  options.notice = [](std::string_view) {};
+  auto runtime = Runtime::create(options);
+  REQUIRE(runtime);
+  const auto made = window_rows_decode(*runtime, small_shape());
+  if (!made) FAIL(made.error().message + "\n" + made.error().detail);
+  CHECK(made->info().compiled);
+  CHECK(made->info().layer == "memory");
+}
+
 TEST_CASE("a shape has one operator, however it is spelled", "[runtime]") {
   const test::TempDir dir;
   auto runtime = Runtime::create(options_in(dir));
