@@ -1,9 +1,9 @@
 # Writes OUTPUT: the bytes of each of PATHS, named as in FILES, as a raw string literal.
-set(text "#include \"kernel_src/embedded.hpp\"\n\nnamespace broach {\nnamespace {\n")
+set(text "#include \"kernel_src/embedded.hpp\"\n\nnamespace broach {\nnamespace {\nusing namespace std::string_view_literals;\n// Their lengths come from the compiler: counted at compile time, they exceed its bounds.\n")
 string(APPEND text "constexpr EmbeddedFile kFiles[] = {\n")
 foreach(file path IN ZIP_LISTS FILES PATHS)
   file(READ ${path} bytes)
-  string(APPEND text "    {\"${file}\", R\"__broach__(${bytes})__broach__\"},\n")
+  string(APPEND text "    {\"${file}\", R\"__broach__(${bytes})__broach__\"sv},\n")
 endforeach()
 string(APPEND text "};\n}  // namespace\n")
 string(APPEND text "extern const std::span<const EmbeddedFile> ${SYMBOL}{kFiles};\n}  // namespace broach\n")

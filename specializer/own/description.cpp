@@ -184,8 +184,8 @@ class DescriptionReader {
   void read_coded_values(const Json& json, Parameter& into) {
     if (json.empty()) return json_.refuse("the object is empty; one value at least works");
     if (json.size() > kMaxValues) return json_.refuse("there are too many values");
-    for (const auto& [name, code] : json.items()) {
-      json_.at(name, [&] { add_value(into, name, json_.text(code)); });
+    for (const auto& item : json.items()) {
+      json_.at(item.key(), [&] { add_value(into, item.key(), json_.text(item.value())); });
     }
   }
 
@@ -320,11 +320,11 @@ class DescriptionReader {
       return json_.refuse(fmt::format("{} is no object of options", JsonReader::shown(json)));
     }
     FamilyOptions& into = into_.options[static_cast<std::size_t>(vendor)];
-    for (const auto& [name, value] : json.items()) {
-      json_.at(name, [&, &option = name, &given = value] {
-        const auto read = option_value(given);
+    for (const auto& item : json.items()) {
+      json_.at(item.key(), [&] {
+        const auto read = option_value(item.value());
         if (!read) return;
-        if (auto set = set_option(into, vendor, option, *read); !set) {
+        if (auto set = set_option(into, vendor, item.key(), *read); !set) {
           json_.refuse(set.error().message);
         }
       });
