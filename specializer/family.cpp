@@ -1,9 +1,8 @@
 #include "specializer/family.hpp"
 
-#include <fmt/core.h>
-
 #include <nlohmann/json.hpp>
 
+#include "specializer/family_set.hpp"
 #include "specializer/options.hpp"
 #include "specializer/shape_json.hpp"
 #include "specializer/sources.hpp"
@@ -39,14 +38,6 @@ const Family* find_family(std::string_view name) noexcept {
   return nullptr;
 }
 
-Result<const Family*> family_named(std::string_view name) {
-  if (const Family* family = find_family(name)) return family;
-  std::string names;
-  for (const Family* family : families()) {
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", family->name());
-  }
-  return Error{ErrorCode::kInvalidArgument,
-               fmt::format("there is no family \"{}\"; the families are {}", name, names), ""};
-}
+Result<const Family*> family_named(std::string_view name) { return FamilySet().named(name); }
 
 }  // namespace broach::specializer

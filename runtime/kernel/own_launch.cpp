@@ -85,6 +85,12 @@ Result<void> OwnLaunch::launch(std::string_view function, const KernelLaunch& la
   std::array<const void*, kMostArguments> pointers;
   std::array<std::uint32_t, kMostArguments> bytes;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i].data == nullptr) {
+      return Error{
+          ErrorCode::kInvalidArgument,
+          fmt::format("argument {} of {} has no value: it is a pointer to one", i, function),
+          {}};
+    }
     pointers[i] = arguments[i].data;
     bytes[i] = saturated(arguments[i].bytes);
   }

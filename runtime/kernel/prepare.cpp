@@ -4,7 +4,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
 #include <mutex>
+#include <new>
+#include <optional>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -15,14 +19,46 @@
 namespace broach {
 namespace runtime {
 
+namespace {
+
+/// A kernel that is on its way. However that ends, thrown out of or dropped unbegun too, it is no
+/// longer pending afterwards: whoever asks again would wait for ever.
+class OnItsWay {
+ public:
+  OnItsWay(Runtime::State& runtime, const KernelShapeState& shape)
+      : runtime_(runtime), shape_(shape) {}
+  ~OnItsWay() { runtime_.pending.ended(shape_.shape, std::move(fault_)); }
+  OnItsWay(const OnItsWay&) = delete;
+  OnItsWay& operator=(const OnItsWay&) = delete;
+
+  void make() {
+    auto op = request_specialised(runtime_, shape_.shape, nullptr, OwnLaunch::make);
+    if (op) {
+      fault_.reset();
+    } else {
+      fault_ = std::move(op).error();
+    }
+  }
+
+ private:
+  Runtime::State& runtime_;
+  KernelShapeState shape_;
+  std::optional<Error> fault_ = Error{ErrorCode::kOutOfMemory, "no memory to begin it", {}};
+};
+
+}  // namespace
+
 Error begin_in_background(Runtime::State& runtime, const KernelShapeState& shape) {
   if (auto fault = runtime.pending.take_fault(shape.shape)) return *std::move(fault);
   if (runtime.pending.begins(shape.shape)) {
-    runtime.background.post([&runtime, shape] {
-      auto op = request_specialised(runtime, shape.shape, nullptr, OwnLaunch::make);
-      runtime.pending.ended(shape.shape,
-                            op ? std::nullopt : std::optional<Error>(std::move(op).error()));
-    });
+    std::shared_ptr<OnItsWay> way;
+    try {
+      way = std::make_shared<OnItsWay>(runtime, shape);
+    } catch (const std::bad_alloc&) {
+      runtime.pending.ended(shape.shape, std::nullopt);
+      throw;
+    }
+    runtime.background.post([way = std::move(way)] { way->make(); });
   }
   return Error{ErrorCode::kNotWarmed,
                fmt::format("{} is being loaded or compiled in the background; ask again later",
@@ -33,37 +69,44 @@ Error begin_in_background(Runtime::State& runtime, const KernelShapeState& shape
 
 namespace {
 
-/// Takes shapes one after another, on as many threads as there are, and keeps what they end in.
+/// Takes shapes one after another, on as many threads as there are, and keeps what each ends in.
 class Preparation {
  public:
   Preparation(Runtime::State& runtime, std::span<const std::shared_ptr<const KernelShapeState>> all,
               const PrepareOptions& options)
-      : runtime_(runtime), all_(all), options_(options) {}
+      : runtime_(runtime), all_(all), options_(options), faults_(all.size(), unfinished()) {}
 
   void run() {
     for (std::size_t at = next_++; at < all_.size(); at = next_++) {
       const KernelShapeState kept = runtime_.families.keep(*all_[at]);
-      const auto op = made(kept);
-      end(specializer::to_text(kept.shape), op ? nullptr : &op.error());
+      const auto op = request_specialised(runtime_, kept.shape, nullptr, OwnLaunch::make);
+      end(at, op ? std::nullopt : std::optional(op.error()));
     }
   }
 
-  std::vector<NotPrepared> take() { return std::move(failed_); }
-
- private:
-  /// What a thread of its own throws would end the process.
-  Result<std::shared_ptr<const Operator>> made(const KernelShapeState& shape) noexcept try {
-    return request_specialised(runtime_, shape.shape, nullptr, OwnLaunch::make);
-  } catch (const std::bad_alloc&) {
-    return Error{ErrorCode::kOutOfMemory, {}, {}};
+  /// The shapes that failed, in the order that they were given in.
+  std::vector<NotPrepared> take() {
+    std::vector<NotPrepared> failed;
+    for (std::size_t i = 0; i < faults_.size(); ++i) {
+      if (faults_[i]) failed.push_back({text_of(i), *std::move(faults_[i])});
+    }
+    return failed;
   }
 
-  void end(std::string shape, const Error* fault) {
+ private:
+  /// What a shape has whose thread ended in the middle of it.
+  static std::optional<Error> unfinished() {
+    return Error{ErrorCode::kOutOfMemory, "no memory to prepare it", {}};
+  }
+
+  std::string text_of(std::size_t at) const { return specializer::to_text(all_[at]->shape); }
+
+  void end(std::size_t at, std::optional<Error> fault) {
     const std::lock_guard lock(mutex_);
     ++done_;
-    if (fault != nullptr) failed_.push_back({shape, *fault});
+    faults_[at] = std::move(fault);
     if (options_.progress) {
-      options_.progress({done_, all_.size(), std::move(shape), fault});
+      options_.progress({done_, all_.size(), text_of(at), faults_[at] ? &*faults_[at] : nullptr});
     }
   }
 
@@ -73,7 +116,7 @@ class Preparation {
   std::atomic<std::size_t> next_{0};
   std::mutex mutex_;
   std::size_t done_ = 0;
-  std::vector<NotPrepared> failed_;
+  std::vector<std::optional<Error>> faults_;  ///< One a shape; none where it has its kernel.
 };
 
 }  // namespace
@@ -90,7 +133,13 @@ std::vector<NotPrepared> Runtime::prepare(std::span<const KernelShape> shapes,
   std::vector<std::jthread> others;
   for (std::size_t i = 1; i < std::min<std::size_t>(jobs, shapes.size()); ++i) {
     try {
-      others.emplace_back([&preparation] { preparation.run(); });
+      others.emplace_back([&preparation] {
+        try {
+          preparation.run();
+        } catch (...) {
+          // It would end the process; the shape in hand counts as not prepared.
+        }
+      });
     } catch (const std::system_error&) {
       break;  // Those that there are, and this one, do the work.
     }

@@ -67,7 +67,7 @@ Result<std::shared_ptr<const OwnFamily>> load_family(const fs::path& file,
   // A relative family file lies in the working directory of now.
   std::error_code failed;
   const fs::path absolute = fs::absolute(file, failed);
-  return OwnFamily::make(file.string(), *text, std::move(sources),
+  return OwnFamily::make(file.string(), *text, *std::move(description), std::move(sources),
                          {(failed ? file : absolute).parent_path(), toolkits});
 }
 

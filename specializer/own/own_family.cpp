@@ -89,19 +89,26 @@ Result<std::shared_ptr<const OwnFamily>> OwnFamily::make(std::string_view origin
                                                          const Places& places) {
   auto description = read_description(origin, text);
   if (!description) return description.error();
+  return make(origin, text, *std::move(description), std::move(sources), places);
+}
+
+Result<std::shared_ptr<const OwnFamily>> OwnFamily::make(std::string_view origin,
+                                                         std::string_view text,
+                                                         Description description,
+                                                         std::vector<SourceFile> sources,
+                                                         const Places& places) {
   std::shared_ptr<OwnFamily> family(new OwnFamily);
-  for (const std::string& name : description->sources) {
+  for (const std::string& name : description.sources) {
     const auto found = std::find_if(sources.begin(), sources.end(),
                                     [&](const SourceFile& each) { return each.name == name; });
     if (found == sources.end()) {
       return Error{
           ErrorCode::kInvalidArgument,
-          fmt::format("{}: source \"{}\" of {} was not given", origin, name, description->name),
-          ""};
+          fmt::format("{}: source \"{}\" of {} was not given", origin, name, description.name), ""};
     }
     family->sources_.push_back(std::move(*found));
   }
-  family->description_ = *std::move(description);
+  family->description_ = std::move(description);
   family->text_ = text;
   family->origin_ = origin;
   family->digest_ = digest_of(text, family->sources_);

@@ -38,6 +38,13 @@ class OwnFamily final : public Family {
                                                        std::vector<SourceFile> sources,
                                                        const Places& places = {});
 
+  /// The same of a text that was read before.
+  static Result<std::shared_ptr<const OwnFamily>> make(std::string_view origin,
+                                                       std::string_view text,
+                                                       Description description,
+                                                       std::vector<SourceFile> sources,
+                                                       const Places& places);
+
   std::string_view name() const noexcept override { return description_.name; }
   std::span<const Field> fields() const noexcept override { return fields_; }
   std::string_view digest() const noexcept override { return digest_; }
